@@ -1,0 +1,126 @@
+"""What hooks are told and what they may answer. Every hook may be a plain or an async function.
+
+`None`, or a field left out, means "no wish". Lists handed to a hook are read-only snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from antiphon.core.calls import ToolResult
+from antiphon.core.content import Content, ToolCall
+from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.core.model import Model, ThinkingLevel
+from antiphon.core.ports import AbortSignal, Tool
+from antiphon.core.usage import Usage
+from antiphon.core.wire import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the model may see: messages, and the tools that can run. `tools` None: none were given."""
+
+    messages: Sequence[Message] = ()
+    tools: Sequence[Tool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A finished turn. `context` holds its answer and results; `new_messages` is what the run would return now."""
+
+    message: AssistantMessage
+    tool_results: tuple[ToolResultMessage, ...]
+    context: Context
+    new_messages: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """A request about to leave."""
+
+    context: Context
+    model: Model
+    thinking_level: ThinkingLevel
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeToolCall:
+    """A call that passed its checks. `args` is the object the tool will get: edits count and are not checked again."""
+
+    assistant_message: AssistantMessage
+    tool_call: ToolCall
+    args: JsonObject
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class AfterToolCall:
+    """An executed call. `result` and `is_error` are what the tool gave, before overrides."""
+
+    assistant_message: AssistantMessage
+    tool_call: ToolCall
+    args: JsonObject
+    result: ToolResult
+    is_error: bool
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeDecision:
+    """Refuse a call. `terminate` exactly true: no further request is needed for it."""
+
+    block: bool = False
+    reason: str | None = None
+    terminate: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterOverride:
+    """Fields of a result to replace, one by one, without merging. UNSET and None: keep what the tool gave."""
+
+    content: Content | None | UnsetType = UNSET
+    details: Any = UNSET
+    structured_content: Any = UNSET
+    is_error: bool | None | UnsetType = UNSET
+    usage: Usage | None | UnsetType = UNSET
+    terminate: Any = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class RequestUpdate:
+    """Replace context, model or level, for this request and all later ones of the run."""
+
+    context: Context | None = None
+    model: Model | None = None
+    thinking_level: ThinkingLevel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """The same before a further turn, and messages to announce and append first."""
+
+    messages: Sequence[Message] = ()
+    context: Context | None = None
+    model: Model | None = None
+    thinking_level: ThinkingLevel | None = None
+
+
+TurnDecision: TypeAlias = Literal["continue", "end"] | None
+
+ConvertToLlm: TypeAlias = Callable[[Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]]
+TransformContext: TypeAlias = Callable[
+    [Sequence[Message], AbortSignal], Sequence[Message] | Awaitable[Sequence[Message]]
+]
+GetApiKey: TypeAlias = Callable[[str], str | None | Awaitable[str | None]]
+PrepareRequest: TypeAlias = Callable[[RequestInfo, AbortSignal], RequestUpdate | None | Awaitable[RequestUpdate | None]]
+PrepareNextTurn: TypeAlias = Callable[[Turn, AbortSignal], NextTurn | None | Awaitable[NextTurn | None]]
+FinishTurn: TypeAlias = Callable[[Turn, AbortSignal], TurnDecision | Awaitable[TurnDecision]]
+BeforeHook: TypeAlias = Callable[
+    [BeforeToolCall, AbortSignal], BeforeDecision | None | Awaitable[BeforeDecision | None]
+]
+AfterHook: TypeAlias = Callable[[AfterToolCall, AbortSignal], AfterOverride | None | Awaitable[AfterOverride | None]]
+PollMessages: TypeAlias = Callable[[], Sequence[Message] | None | Awaitable[Sequence[Message] | None]]

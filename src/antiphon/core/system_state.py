@@ -1,0 +1,1 @@
+"""Prompt and tools as history: a fold over system messages."""
