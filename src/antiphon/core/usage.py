@@ -11,14 +11,14 @@ from antiphon.core.wire import Wire
 
 @final
 class Cost(Wire, frozen=True, kw_only=True, gc=False):
-    """USD by kind of token. `total_from_provider`: what the provider itself says it charged."""
+    """USD by kind of token. `total_from_provider`: is `total` what the provider says it charged, not our estimate?"""
 
     input: float = 0
     output: float = 0
     cache_read: float = 0
     cache_write: float = 0
     total: float = 0
-    total_from_provider: float | UnsetType = UNSET
+    total_from_provider: bool | UnsetType = UNSET
 
 
 @final
@@ -75,9 +75,5 @@ def _add_cost(left: Cost, right: Cost) -> Cost:
         cache_read=left.cache_read + right.cache_read,
         cache_write=left.cache_write + right.cache_write,
         total=left.total + right.total,
-        total_from_provider=_sum(left.total_from_provider, right.total_from_provider) if both else UNSET,
+        total_from_provider=(left.total_from_provider is True and right.total_from_provider is True) if both else UNSET,
     )
-
-
-def _sum(left: float | UnsetType, right: float | UnsetType) -> float:
-    return (0 if left is UNSET else left) + (0 if right is UNSET else right)
