@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import Message, message_from_wire
+from antiphon.core.partial_json import NOTHING, PartialReader, read_arguments
 from antiphon.core.system_state import (
     collapse,
     declaration_of,
@@ -127,6 +129,30 @@ def _tools(given: Iterable[dict[str, Json]]) -> tuple[ToolDeclaration, ...]:
     return tuple(declaration_of(msgspec.convert(tool, ToolDeclaration)) for tool in given)
 
 
+# -- partial JSON ----------------------------------------------------------------------------------------------------
+
+
+def partial_json(scenario: dict[str, Json]) -> Json:
+    pieces = scenario["chunks"] if "chunks" in scenario else [scenario["text"]]
+    reader, steps = PartialReader(), []
+    for piece in pieces:
+        reader.feed(piece)
+        steps.append(_seen(reader))
+    arguments, error = read_arguments("".join(pieces))
+    answer = {
+        "partial": _seen(reader),
+        "args": reader.arguments,
+        "final": {"arguments": arguments} | ({} if error is UNSET else {"argumentsError": error}),
+    }
+    return answer | ({"steps": steps} if "chunks" in scenario else {})
+
+
+def _seen(reader: PartialReader) -> Json:
+    value = reader.snapshot()
+    return {"$none": True} if value is NOTHING else {"value": value}
+
+
 PACKS: dict[str, Callable[[dict[str, Json]], Json]] = {
+    "partial_json": partial_json,
     "transcript": transcript,
 }
