@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from antiphon.core.wire import Wire
 
@@ -29,7 +29,7 @@ class Usage(Wire, frozen=True, kw_only=True, gc=False):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    cache_write_1h: int | UnsetType = UNSET
+    cache_write_1h: int | UnsetType = field(default=UNSET, name="cacheWrite1h")
     reasoning: int | UnsetType = UNSET
     total_tokens: int = 0
     cost: Cost = Cost()
