@@ -6,8 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias, get_args
+
+from antiphon.core.calls import SkipReason
+from antiphon.core.messages import StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +19,12 @@ class RunLimits:
     """Bounds of one run; `None` is no bound. Asked at a turn boundary, only when a further request would follow.
 
     `max_seconds` is wall clock and also aborts inside a turn. `repeat_limit` k: the same (tool, arguments, result) k
-    times in a row, in call order, is no progress. `max_calls_of` bounds single tools by name.
+    times in a row, in call order, is no progress. `max_calls_of` bounds single tools: pairs of name and number.
     """
 
     max_turns: int | None = None
     max_tool_calls: int | None = None
-    max_calls_of: dict[str, int] = field(default_factory=dict[str, int])
+    max_calls_of: tuple[tuple[str, int], ...] = ()
     max_tokens: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
@@ -96,3 +100,85 @@ STRICT = replace(
 )
 
 PROFILES: dict[str, Policy] = {"pi": PI, "default": DEFAULT, "strict": STRICT}
+
+
+EndReason: TypeAlias = Literal[
+    "stop",
+    "length",
+    "error",
+    "aborted",
+    "terminated",
+    "ended_by_host",
+    "max_turns",
+    "max_tool_calls",
+    "max_tokens",
+    "max_cost",
+    "deadline",
+    "no_progress",
+]
+"""Why a run is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """What a final answer leads to.
+
+    `calls`: run them, refuse them for a reason, or leave them without a result. `then`: "go on" (queues and further
+    turns as usual), "hard end" (no queue is read), or "fail" (the answer broke the protocol: it becomes a failure).
+    `reason`: how the run ends at a hard end.
+    """
+
+    calls: Literal["none", "run", "refuse", "leave"]
+    then: Literal["go on", "hard end", "fail"]
+    skip: SkipReason = "error"
+    reason: EndReason = "stop"
+
+
+STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
+
+
+@lru_cache(maxsize=64)
+def decision_table(policy: Policy) -> dict[tuple[str, bool], After]:
+    """(why the model stopped, are there calls?) -> what follows. Total over every stop reason there is."""
+    stop = After("run", "go on") if policy.on_stop_with_calls == "execute" else _REFUSED_STOP
+    natural = After("none", "go on") if policy.natural_end == "natural" else After("none", "hard end")
+    pair = "refuse" if policy.pair_unexecuted == "always" else "leave"
+    retry = policy.on_length_calls == "retry"
+    broken = policy.on_unknown_stop == "failure"
+    cut = natural if policy.on_length_end == "natural" else After("none", "hard end", reason="length")
+    return {
+        ("stop", False): natural,
+        ("stop", True): stop,
+        ("deferred", False): natural,
+        ("deferred", True): stop,
+        ("toolUse", False): natural if policy.on_tooluse_empty == "end" else After("none", "hard end", reason="error"),
+        ("toolUse", True): After("run", "go on"),
+        ("length", False): cut,
+        ("length", True): After("refuse", "go on" if retry else "hard end", "length", "length"),
+        ("error", False): After("none", "hard end", reason="error"),
+        ("error", True): After(pair, "hard end", "error", "error"),
+        ("aborted", False): After("none", "hard end", reason="aborted"),
+        ("aborted", True): After(pair, "hard end", "aborted", "aborted"),
+        ("pending", False): After("none", "fail", reason="error") if broken else natural,
+        ("pending", True): After(pair, "fail", "error", "error") if broken else stop,
+    }
+
+
+_REFUSED_STOP = After("refuse", "hard end", "unexpected-stop", "error")
+
+
+def after_response(policy: Policy, stop_reason: str, has_calls: bool) -> After:
+    """The row of the decision table; a stop reason that nobody knows counts as `pending`."""
+    table = decision_table(policy)
+    return table.get((stop_reason, has_calls)) or table["pending", has_calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One way in which `DEFAULT` differs from the reference, and why that is safer."""
+
+    id: str
+    fields: tuple[str, ...]
+    reference: str
+    ours: str
+    reason: str

@@ -2,7 +2,7 @@
 
 A `Transcript` is a window of some length on shared storage. Appending writes behind the window and returns a longer
 window: O(1), nothing is copied, and every earlier window still shows what it showed. If two windows of one length are
-both extended (a fork), the second one gets storage of its own.
+extended differently (a fork), the second one gets storage of its own; extended by the same message, they stay together.
 
 The replayed system state rides along: it is computed once and then updated by each appended system message.
 """
@@ -36,9 +36,10 @@ class Transcript(Sequence[Message]):
         """A transcript with one more message. O(1), unless this window was extended before (then O(n))."""
         longer = Transcript.__new__(Transcript)
         items = self._items
-        if len(items) != self._length:
-            items = items[: self._length]
-        items.append(message)
+        if len(items) == self._length:
+            items.append(message)
+        elif items[self._length] is not message:  # extended by somebody else, and differently
+            items = [*items[: self._length], message]
         kind = type(message)
         longer._items = items
         longer._length = self._length + 1

@@ -51,6 +51,8 @@ def encode(value: Any) -> bytes:
         data = _encoder.encode(value)
     except UnicodeEncodeError:
         return _encoder.encode(without_surrogates(to_wire(value)))
+    except TypeError:  # an answer that still grows has its wire form by way of `to_wire`
+        return _encoder.encode(to_wire(value))
     return _encoder.encode(to_wire(value)) if b'"$' in data else data
 
 
@@ -66,7 +68,8 @@ def decode(data: bytes | str) -> JsonValue:
 def to_wire(value: Any) -> JsonValue:
     """The JSON form of a value as plain lists and dicts, unknown fields merged back in."""
     if isinstance(value, Struct):
-        return _struct_to_wire(value)
+        frozen = getattr(value, "freeze", None)
+        return _struct_to_wire(value if frozen is None else frozen())
     if isinstance(value, dict | MappingProxyType):
         return {key: to_wire(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):

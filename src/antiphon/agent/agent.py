@@ -1,0 +1,441 @@
+"""One stateful agent: transcript, tools, queues and listeners around the loop, and at most one run at a time.
+
+The run happens in the task that awaits `prompt`. Everything that a host reads is a fold over the events of its runs;
+what a host assigns reaches the next run, never the active one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, final
+
+from antiphon.agent.audience import Queues, RunAudience
+from antiphon.agent.iteration import iterate
+from antiphon.agent.listeners import Listener, Listeners
+from antiphon.agent.view import AgentState, View
+from antiphon.core.content import Image, Text
+from antiphon.core.events import AgentEvent, LiveMessage
+from antiphon.core.hooks import (
+    AfterHook,
+    BeforeHook,
+    ConvertToLlm,
+    FinishTurn,
+    GetApiKey,
+    PrepareNextTurn,
+    PrepareRequest,
+    TransformContext,
+)
+from antiphon.core.limits import NOTHING_USED, Tally, reached
+from antiphon.core.growing import grown
+from antiphon.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
+from antiphon.core.policy import DEFAULT, Policy, RunLimits
+from antiphon.core.ports import AbortSignal, Clock, ExecutionMode, ModelStream, Tool
+from antiphon.core.queues import Queued, QueueMode
+from antiphon.core.states import Prompt, Rules, Run
+from antiphon.core.system_state import initial_system_message
+from antiphon.core.toolbox import NO_TOOLS, Toolbox
+from antiphon.core.transcript import Transcript
+from antiphon.errors import AgentBusy, CannotContinue, LimitStillReached, NothingToContinue, WouldDeadlock
+from antiphon.loop.abort import DerivedSignal, Signal
+from antiphon.loop.config import SYSTEM_CLOCK, LoopConfig
+from antiphon.loop.driver import Driver
+from antiphon.loop.outcome import FaultRecord, RunOutcome
+
+
+@final
+class Agent:
+    """A conversation with a model that may call tools.
+
+    `stream` asks the model; everything else has a default. Hooks and settings are plain attributes and count from the
+    next run on. `options` go to the stream function with each request. Times are seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream: ModelStream,
+        model: Model | None = None,
+        system_prompt: str = "",
+        tools: Sequence[Tool] = (),
+        messages: Sequence[Message] = (),
+        thinking_level: ThinkingLevel = "off",
+        tool_execution: ExecutionMode = "parallel",
+        steering_mode: QueueMode = "one-at-a-time",
+        follow_up_mode: QueueMode = "one-at-a-time",
+        policy: Policy = DEFAULT,
+        limits: RunLimits | None = None,
+        api_key: str | None = None,
+        session_id: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        convert_to_llm: ConvertToLlm | None = None,
+        transform_context: TransformContext | None = None,
+        get_api_key: GetApiKey | None = None,
+        prepare_request: PrepareRequest | None = None,
+        prepare_next_turn: PrepareNextTurn | None = None,
+        finish_turn: FinishTurn | None = None,
+        before_tool_call: BeforeHook | None = None,
+        after_tool_call: AfterHook | None = None,
+        on_fault: Callable[[FaultRecord], None] | None = None,
+        stream_idle_timeout: float | None = None,
+        close_timeout: float = 5.0,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.stream = stream
+        self.model = UNKNOWN_MODEL if model is None else model
+        self.thinking_level: ThinkingLevel = thinking_level
+        self.tool_execution: ExecutionMode = tool_execution
+        self.policy = policy
+        self.limits = limits
+        self.api_key = api_key
+        self.session_id = session_id
+        self.options: Mapping[str, Any] = {} if options is None else options
+        self.convert_to_llm = convert_to_llm
+        self.transform_context = transform_context
+        self.get_api_key = get_api_key
+        self.prepare_request = prepare_request
+        self.prepare_next_turn = prepare_next_turn
+        self.finish_turn = finish_turn
+        self.before_tool_call = before_tool_call
+        self.after_tool_call = after_tool_call
+        self.on_fault = on_fault
+        self.stream_idle_timeout = stream_idle_timeout
+        self.close_timeout = close_timeout
+        self.clock = clock
+        self._toolbox = Toolbox(tools) if tools else NO_TOOLS
+        self._declared: Toolbox | None = None
+        self._view = View(self._first_transcript(system_prompt, messages), ids_are_a_set=policy.name == "pi")
+        self._queues = Queues(steering_mode, follow_up_mode)
+        self._listeners = Listeners(raises=policy.listener_fault != "recorded")
+        self._active: _ActiveRun | None = None
+        self._used: Tally | None = None
+        self._accepted = 0
+
+    def _first_transcript(self, system_prompt: str, messages: Sequence[Message]) -> Transcript:
+        transcript = Transcript(messages)
+        if len(transcript) and type(transcript[0]) is SystemMessage:
+            return transcript
+        first = initial_system_message(system_prompt, self._toolbox.tools or (), timestamp=self.clock.now_ms())
+        return transcript if first is None else Transcript((first, *transcript))
+
+    # -- what a host reads and sets -------------------------------------------------------------------------------
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self._toolbox.tools or ()
+
+    @tools.setter
+    def tools(self, tools: Sequence[Tool]) -> None:
+        self._toolbox = Toolbox(tools)
+
+    @property
+    def messages(self) -> Transcript:
+        """The transcript, a window that never changes; assign any sequence of messages to replace it."""
+        return self._view.transcript
+
+    @messages.setter
+    def messages(self, messages: Sequence[Message]) -> None:
+        self._view.transcript = Transcript(messages)
+        self._declared = None
+
+    @property
+    def system_prompt(self) -> str:
+        """The prompt that is in force, replayed from the system messages. Read only."""
+        return self._view.transcript.system.prompt
+
+    @property
+    def is_streaming(self) -> bool:
+        """Is a run active? (Not: does text arrive.)"""
+        return self._active is not None
+
+    @property
+    def streaming_message(self) -> LiveMessage | None:
+        return self._view.streaming_message
+
+    @property
+    def pending_tool_calls(self) -> frozenset[str]:
+        return self._view.pending_tool_calls
+
+    @property
+    def error_message(self) -> str | None:
+        return self._view.error_message
+
+    @property
+    def signal(self) -> AbortSignal | None:
+        """The abort signal of the active run."""
+        return None if self._active is None else self._active.signal
+
+    @property
+    def state(self) -> AgentState:
+        """Everything at once, as a snapshot."""
+        return AgentState(
+            system_prompt=self.system_prompt,
+            model=self.model,
+            thinking_level=self.thinking_level,
+            tools=self.tools,
+            messages=self.messages,
+            is_streaming=self.is_streaming,
+            streaming_message=self.streaming_message,
+            pending_tool_calls=self.pending_tool_calls,
+            error_message=self.error_message,
+        )
+
+    def subscribe(self, listener: Listener, *, critical: bool = False) -> Callable[[], None]:
+        """Be told every event, `listener(event, signal)`, sync or async; the run waits for it. Gives the way out.
+
+        A failing listener is recorded on the outcome. `critical`: its failure ends the run, and it is never cut short.
+        """
+        return self._listeners.subscribe(listener, critical=critical)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    @property
+    def steering_mode(self) -> QueueMode:
+        return self._queues.steering.mode
+
+    @steering_mode.setter
+    def steering_mode(self, mode: QueueMode) -> None:
+        self._queues.set_mode("steering", mode)
+
+    @property
+    def follow_up_mode(self) -> QueueMode:
+        return self._queues.follow_up.mode
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: QueueMode) -> None:
+        self._queues.set_mode("follow_up", mode)
+
+    def steer(self, message: str | Message) -> str:
+        """Queue a message that changes direction: it is read at the next turn boundary. Gives the id of the item."""
+        item = self._accept(message)
+        self._queues.steering = self._queues.steering.push(item)
+        return item.id
+
+    def follow_up(self, message: str | Message) -> str:
+        """Queue a message for when the agent would stop. Gives the id of the item."""
+        item = self._accept(message)
+        self._queues.follow_up = self._queues.follow_up.push(item)
+        return item.id
+
+    def _accept(self, message: str | Message) -> Queued:
+        self._accepted += 1
+        if isinstance(message, str):
+            message = UserMessage(content=(Text(text=message),), timestamp=self.clock.now_ms())
+        return Queued(f"q{self._accepted}", message)
+
+    def clear_steering_queue(self) -> tuple[Message, ...]:
+        """Drop what waits; gives what was dropped."""
+        return self._queues.clear("steering")
+
+    def clear_follow_up_queue(self) -> tuple[Message, ...]:
+        """Drop what waits; gives what was dropped."""
+        return self._queues.clear("follow_up")
+
+    def clear_all_queues(self) -> tuple[Message, ...]:
+        """Drop what waits in both queues; gives what was dropped."""
+        return self._queues.clear("steering", "follow_up")
+
+    @property
+    def has_queued_messages(self) -> bool:
+        return bool(self._queues)
+
+    def peek_queued_messages(self) -> tuple[Message, ...]:
+        """What the next poll would take: steering by its mode, else follow-up by its mode."""
+        queue = self._queues.steering or self._queues.follow_up
+        return tuple(item.message for item in queue.peek())
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    async def prompt(
+        self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()
+    ) -> RunOutcome:
+        """Say something and run until the agent is idle again.
+
+        Raises:
+            AgentBusy: a run is active; nothing was changed.
+        """
+        self._refuse_if_busy("prompt()")
+        return await self._run(self._prompts(given, images), continuing=False, tally=NOTHING_USED)
+
+    def _prompts(self, given: str | Message | Sequence[Message], images: Sequence[Image]) -> tuple[Message, ...]:
+        if isinstance(given, str):
+            return (UserMessage(content=(Text(text=given), *images), timestamp=self.clock.now_ms()),)
+        if isinstance(given, list | tuple | Transcript):
+            return tuple(given)
+        return (given,)  # type: ignore[return-value]  # a single message is no sequence
+
+    async def continue_(self) -> RunOutcome:
+        """Run without a new message, or with what is queued if the transcript ends with an answer.
+
+        Raises:
+            AgentBusy: a run is active.
+            NothingToContinue: no messages, or system messages only.
+            CannotContinue: the transcript ends with an answer and nothing is queued.
+            LimitStillReached: the limit that ended the last run is still in force.
+        """
+        self._refuse_if_busy("continue_()")
+        transcript = self._view.transcript
+        if all(type(message) is SystemMessage for message in transcript):
+            raise NothingToContinue("there is no message to continue from; use prompt()")
+        tally = self._tally_to_continue()
+        if type(transcript[-1]) is not AssistantMessage:
+            return await self._run((), continuing=True, tally=tally)
+        if not self._queues:
+            raise CannotContinue("the last message is an answer and nothing is queued; use prompt()")
+        steering = bool(self._queues.steering)
+        messages = self._queues.poll_steering() if steering else self._queues.poll_follow_up()
+        return await self._run(messages, continuing=False, tally=tally, polls_first=not steering, leased=True)
+
+    def _tally_to_continue(self) -> Tally:
+        if self._used is None:
+            return NOTHING_USED
+        limit = reached(self._limits(), self._used)
+        if limit is not None:
+            raise LimitStillReached(
+                f"{limit.name} is still reached ({limit.reached:g} of {limit.allowed:g}); raise it, or use prompt()"
+            )
+        return self._used
+
+    async def run_until_idle(self) -> RunOutcome:
+        """Continue while something is queued and the last run did not end by abort, error, limit or host."""
+        outcome = await self.continue_()
+        while outcome.has_queued_messages and outcome.reason in ("stop", "length", "terminated"):
+            outcome = await self.continue_()
+        return outcome
+
+    def run(
+        self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()
+    ) -> AsyncIterator[AgentEvent]:
+        """The same run as an iteration over its events; the run waits for its reader.
+
+        Leaving the iteration early cancels the run, closes what is open, and joins it.
+        """
+        return iterate(self.subscribe, lambda: self.prompt(given, images))
+
+    def abort(self, reason: str | None = None) -> None:
+        """Ask the active run to stop. Returns at once; when idle nothing happens."""
+        if self._active is not None:
+            self._active.signal.abort(reason or "aborted")
+
+    async def wait_for_idle(self) -> None:
+        """Returns when no run is active.
+
+        Raises:
+            WouldDeadlock: awaited by a listener or hook of the run itself; make it a task instead.
+        """
+        active = self._active
+        if active is None:
+            return
+        if asyncio.current_task() is active.task:
+            raise WouldDeadlock("this run cannot end before the listener that waits for it; await in a task of its own")
+        await asyncio.shield(active.released)
+
+    def reset(self) -> None:
+        """Forget everything but the system state, which is folded into one message; clear error and queues.
+
+        Raises:
+            AgentBusy: a run is active; nothing was changed.
+        """
+        self._refuse_if_busy("reset()")
+        kept = self._view.transcript.system.as_message(self.clock.now_ms())
+        self.messages = () if kept is None else (kept,)
+        self._view.begin_run()
+        self._view.end_run()
+        self._used = None
+        self.clear_all_queues()
+
+    def _refuse_if_busy(self, what: str) -> None:
+        if self._active is not None:
+            raise AgentBusy(what)
+
+    async def _run(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        continuing: bool,
+        tally: Tally,
+        polls_first: bool = True,
+        leased: bool = False,
+    ) -> RunOutcome:
+        active = self._active = _ActiveRun()
+        self._view.begin_run()
+        if leased:
+            self._queues.leased.clear()  # they are the prompt now: announced before anything can fail
+        audience = RunAudience(
+            self._view, self._listeners, self._queues, active.signal, returns=self.policy.return_undelivered
+        )
+        config = self._config()
+        run = Run(
+            rules=Rules(policy=self.policy, limits=self._limits(), tool_execution=self.tool_execution),
+            transcript=self._view.transcript,
+            toolbox=self._toolbox,
+            new=grown(),
+            model=self.model,
+            thinking_level=self.thinking_level,
+            tally=tally,
+            declared=self._declared,
+        )
+        prompt = Prompt(
+            run=run, messages=messages, continuing=continuing, polls_first=polls_first, at=self.clock.now_ms()
+        )
+        driver = Driver(config, self.stream, active.signal, audience)
+        try:
+            outcome = await driver.drive(prompt)
+            self._remember(driver, outcome)
+            return outcome
+        finally:
+            self._release(active)
+
+    def _remember(self, driver: Driver, outcome: RunOutcome) -> None:
+        run: Run = driver.state.run  # type: ignore[union-attr]  # an ended run has one
+        self._used = run.tally if outcome.limit is not None else None
+        if run.transcript == self._view.transcript:
+            self._declared = run.declared
+
+    def _release(self, active: _ActiveRun) -> None:
+        self._active = None
+        active.signal.release()
+        self._view.end_run()
+        active.released.set_result(None)
+
+    def _limits(self) -> RunLimits:
+        return self.policy.limits if self.limits is None else self.limits
+
+    def _config(self) -> LoopConfig:
+        return LoopConfig(
+            model=self.model,
+            thinking_level=self.thinking_level,
+            tool_execution=self.tool_execution,
+            policy=self.policy,
+            limits=self.limits,
+            api_key=self.api_key,
+            session_id=self.session_id,
+            options=self.options,
+            convert_to_llm=self.convert_to_llm,
+            transform_context=self.transform_context,
+            get_api_key=self.get_api_key,
+            prepare_request=self.prepare_request,
+            prepare_next_turn=self.prepare_next_turn,
+            finish_turn=self.finish_turn,
+            before_tool_call=self.before_tool_call,
+            after_tool_call=self.after_tool_call,
+            get_steering_messages=self._queues.poll_steering,
+            get_follow_up_messages=self._queues.poll_follow_up,
+            on_fault=self.on_fault,
+            stream_idle_timeout=self.stream_idle_timeout,
+            close_timeout=self.close_timeout,
+            clock=self.clock,
+        )
+
+
+@final
+class _ActiveRun:
+    """What exists while a run is active: from its reservation until the listeners of its last event are done."""
+
+    __slots__ = ("released", "signal", "task")
+
+    def __init__(self) -> None:
+        self.signal = DerivedSignal(Signal())
+        self.task = asyncio.current_task()
+        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()

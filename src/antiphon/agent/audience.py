@@ -1,0 +1,125 @@
+"""What a run sees of its agent: somebody to tell, and queues to take from.
+
+Taking has two phases. A poll leases messages; each is removed for good when it is told as part of the transcript. What
+is still leased when the run ends goes back to the head of its queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable
+from typing import final
+
+from msgspec import structs
+
+from antiphon.agent.listeners import Listeners, Note
+from antiphon.agent.view import CHANGES, View
+from antiphon.core.events import AgentEvent
+from antiphon.core.messages import Message
+from antiphon.core.ports import AbortSignal
+from antiphon.core.queues import MessageQueue, Queued, QueueMode, empty_queue
+from antiphon.core.states import QueueName
+
+
+@final
+class Queues:
+    """Steering and follow-up, with the lease of the active run."""
+
+    __slots__ = ("follow_up", "leased", "steering")
+
+    def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
+        self.steering: MessageQueue = empty_queue(steering_mode)
+        self.follow_up: MessageQueue = empty_queue(follow_up_mode)
+        self.leased: deque[tuple[QueueName, Queued]] = deque()
+
+    def set_mode(self, name: QueueName, mode: QueueMode) -> None:
+        """From the next poll on."""
+        if name == "steering":
+            self.steering = structs.replace(self.steering, mode=mode)
+        else:
+            self.follow_up = structs.replace(self.follow_up, mode=mode)
+
+    def poll_steering(self) -> tuple[Message, ...]:
+        taken, self.steering = self.steering.take()
+        return self._lease("steering", taken)
+
+    def poll_follow_up(self) -> tuple[Message, ...]:
+        taken, self.follow_up = self.follow_up.take()
+        return self._lease("follow_up", taken)
+
+    def _lease(self, queue: QueueName, taken: tuple[Queued, ...]) -> tuple[Message, ...]:
+        self.leased += [(queue, item) for item in taken]
+        return tuple([item.message for item in taken])
+
+    def delivered(self) -> None:
+        if self.leased:  # a cleared queue takes its lease along
+            self.leased.popleft()
+
+    def give_back(self) -> None:
+        steering = tuple(item for queue, item in self.leased if queue == "steering")
+        follow_up = tuple(item for queue, item in self.leased if queue == "follow_up")
+        self.leased.clear()
+        if steering:
+            self.steering = self.steering.put_back(steering)
+        if follow_up:
+            self.follow_up = self.follow_up.put_back(follow_up)
+
+    def clear(self, *names: QueueName) -> tuple[Message, ...]:
+        """Drop what waits in these queues, leased and not yet told messages included; gives what was dropped."""
+        dropped = [item.message for queue, item in self.leased if queue in names]
+        self.leased = deque(pair for pair in self.leased if pair[0] not in names)
+        if "steering" in names:
+            dropped += [item.message for item in self.steering.waiting()]
+            self.steering = self.steering.emptied()
+        if "follow_up" in names:
+            dropped += [item.message for item in self.follow_up.waiting()]
+            self.follow_up = self.follow_up.emptied()
+        return tuple(dropped)
+
+    def __bool__(self) -> bool:
+        return bool(self.steering) or bool(self.follow_up)
+
+
+@final
+class RunAudience:
+    """The agent as one run sees it (`loop.boundary.Audience`)."""
+
+    __slots__ = ("_listeners", "_queues", "_returns", "_signal", "_view")
+
+    def __init__(
+        self, view: View, listeners: Listeners, queues: Queues, signal: AbortSignal, *, returns: bool
+    ) -> None:
+        self._view = view
+        self._listeners = listeners
+        self._queues = queues
+        self._signal = signal
+        self._returns = returns
+        listeners.hurried = False
+
+    def tell(self, event: AgentEvent) -> Awaitable[None] | None:
+        change = CHANGES.get(type(event))
+        if change is not None:
+            change(self._view, event)
+        return self._listeners.tell(event, self._signal)
+
+    def delivered(self) -> None:
+        self._queues.delivered()
+
+    def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
+        if not self._returns:
+            self._queues.leased.clear()
+            return leased
+        self._queues.give_back()
+        return ()
+
+    def queued(self) -> bool:
+        return bool(self._queues)
+
+    def busy_with_critical(self) -> bool:
+        return self._listeners.critical_at_work > 0
+
+    def hurry(self) -> None:
+        self._listeners.hurried = True
+
+    def report_to(self, note: Note) -> None:
+        self._listeners.note = note

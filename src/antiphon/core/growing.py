@@ -1,0 +1,53 @@
+"""A sequence that only grows, as a value: O(1) append and snapshot on shared storage.
+
+The same idea as `core/transcript`, for anything: a window of some length; appending writes behind it. The first of two
+extensions of one window shares its storage, the second gets its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar, final
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+@final
+class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
+    """`count` items of shared storage. `EMPTY` values are made by `grown()`."""
+
+    items: list[T]
+    count: int
+
+    def append(self, item: T) -> Grown[T]:
+        """A window with one more item; this one still shows what it showed."""
+        items = self.items
+        if len(items) != self.count:
+            items = items[: self.count]
+        items.append(item)
+        return Grown(items, self.count + 1)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[T]:
+        items = self.items
+        return iter(items if len(items) == self.count else items[: self.count])
+
+    def tuple(self) -> tuple[T, ...]:
+        """The items as a tuple: O(n)."""
+        items = self.items
+        return tuple(items if len(items) == self.count else items[: self.count])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grown) and self.tuple() == other.tuple()
+
+    def __hash__(self) -> int:
+        return hash((id(self.items), self.count))
+
+
+def grown() -> Grown[T]:
+    """An empty sequence with storage of its own."""
+    return Grown([], 0)

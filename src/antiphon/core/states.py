@@ -1,0 +1,410 @@
+"""The nouns of a run: its states, what it can be told (inputs), and what it asks for (commands).
+
+States are types: each holds exactly what its moment needs, so no field is ever "not used right now". A state is a value;
+transcripts, results and snapshots inside it are windows on shared append-only storage, so a step copies nothing.
+
+Commands are either events (to be told to everybody) or questions. A list of commands has at most one kind of question,
+at its end, and the state waits for its answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, final
+
+from msgspec import Struct
+
+from antiphon.core.calls import Outcome
+from antiphon.core.content import ToolCall
+from antiphon.core.events import AgentEvent
+from antiphon.core.growing import Grown
+from antiphon.core.hooks import Context, NextTurn, RequestUpdate, Turn
+from antiphon.core.limits import LimitReached, Tally
+from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.core.model import Model, ThinkingLevel
+from antiphon.core.policy import After, EndReason, Policy, RunLimits
+from antiphon.core.ports import ExecutionMode, ModelRequest
+from antiphon.core.response import AnswerSoFar
+from antiphon.core.response_events import Growth, Start
+from antiphon.core.toolbox import Toolbox
+from antiphon.core.transcript import Transcript
+
+QueueName: TypeAlias = Literal["steering", "follow_up"]
+
+
+@final
+class Rules(Struct, frozen=True, kw_only=True):
+    """What stays the same for a whole run."""
+
+    policy: Policy
+    limits: RunLimits
+    tool_execution: ExecutionMode = "parallel"
+
+
+@final
+class Run(Struct, frozen=True, kw_only=True):
+    """What every state of a run knows.
+
+    `transcript` is what the model sees, `new` what this run has added to it, `stopped` the reason of an abort that has
+    been noticed, `fault` the text of a failure that ends the run as soon as what is open is closed.
+    """
+
+    rules: Rules
+    transcript: Transcript
+    toolbox: Toolbox
+    new: Grown[Message]
+    model: Model
+    thinking_level: ThinkingLevel
+    tally: Tally
+    declared: Toolbox | None = None
+    stopped: str | None = None
+    fault: str | None = None
+
+    @property
+    def context(self) -> Context:
+        """The run as hooks see it."""
+        return Context(self.transcript, self.toolbox.tools)
+
+
+@final
+class Settled(Struct, frozen=True):
+    """A call of a batch that is over."""
+
+    position: int
+    outcome: Outcome
+    at: int
+
+
+@final
+class Batch(Struct, frozen=True, kw_only=True):
+    """The calls of one answer. A call is known by its position: ids from a model may repeat.
+
+    `looked_at`: calls that were announced and checked, in call order. `ready`: allowed and not begun. `running`: begun
+    and not settled. `doubles`: positions whose id already stands earlier in the answer.
+    """
+
+    message: AssistantMessage
+    calls: tuple[ToolCall, ...]
+    one_by_one: bool
+    doubles: frozenset[int]
+    looked_at: int
+    running: int
+    ready: Grown[int]
+    settled: Grown[Settled]
+
+
+# ---- states ---------------------------------------------------------------------------------------------------------
+
+
+@final
+class Idle(Struct, frozen=True):
+    """No run. Waits for `Prompt`."""
+
+
+@final
+class Opening(Struct, frozen=True):
+    """The prompts are announced. Waits for `Drained`: steering before the first request."""
+
+    run: Run
+
+
+@final
+class Composing(Struct, frozen=True):
+    """All messages of the turn are announced. Waits for `RequestPrepared`."""
+
+    run: Run
+
+
+@final
+class Asking(Struct, frozen=True):
+    """Context, model and level are settled. Waits for `Composed`: transformed, converted, with a key."""
+
+    run: Run
+
+
+@final
+class Requesting(Struct, frozen=True):
+    """The request has left. Waits for the first response event."""
+
+    run: Run
+
+
+@final
+class Responding(Struct, frozen=True):
+    """The answer grows. Waits for response events."""
+
+    run: Run
+    answer: AnswerSoFar
+
+
+@final
+class Checking(Struct, frozen=True):
+    """A call is being checked. Waits for `Checked`."""
+
+    run: Run
+    after: After
+    batch: Batch
+
+
+@final
+class Executing(Struct, frozen=True):
+    """Calls are running. Waits for `Progress` and `Finished`."""
+
+    run: Run
+    after: After
+    batch: Batch
+
+
+@final
+class Finishing(Struct, frozen=True):
+    """Answer and results are final. Waits for `Decided`: the end-of-turn hook."""
+
+    run: Run
+    after: After
+    message: AssistantMessage
+    results: tuple[ToolResultMessage, ...]
+    tools_left: bool
+    terminated: bool
+
+
+@final
+class Steering(Struct, frozen=True):
+    """The turn is over. Waits for `Drained`: steering."""
+
+    run: Run
+    turn: Turn
+    tools_left: bool
+    wants_more: bool
+    ends: EndReason
+
+
+@final
+class FollowUp(Struct, frozen=True):
+    """Nothing asks for a further request. Waits for `Drained`: follow-ups."""
+
+    run: Run
+    turn: Turn
+    wants_more: bool
+    ends: EndReason
+
+
+@final
+class Preparing(Struct, frozen=True):
+    """A further turn will come. Waits for `Prepared`: the next-turn hook."""
+
+    run: Run
+    pending: tuple[Message, ...]
+    polls_again: bool
+    ends: EndReason
+
+
+@final
+class Latecomers(Struct, frozen=True):
+    """Waits for `Drained`: steering that came during preparation."""
+
+    run: Run
+    prepared: tuple[Message, ...]
+    ends: EndReason
+
+
+@final
+class Ended(Struct, frozen=True):
+    """The run is over."""
+
+    run: Run
+    reason: EndReason
+    limit: LimitReached | None = None
+
+
+State: TypeAlias = (
+    Idle
+    | Opening
+    | Composing
+    | Asking
+    | Requesting
+    | Responding
+    | Checking
+    | Executing
+    | Finishing
+    | Steering
+    | FollowUp
+    | Preparing
+    | Latecomers
+    | Ended
+)
+
+# ---- inputs ---------------------------------------------------------------------------------------------------------
+# `at` is the time in ms since the epoch: the core reads no clock.
+
+
+@final
+class Prompt(Struct, frozen=True, kw_only=True):
+    """Begin. `continuing`: no new message, ask from the transcript as it is."""
+
+    run: Run
+    messages: tuple[Message, ...]
+    continuing: bool = False
+    polls_first: bool = True
+    at: int
+
+
+@final
+class Drained(Struct, frozen=True):
+    """What a poll took from a queue."""
+
+    messages: tuple[Message, ...]
+    at: int
+
+
+@final
+class RequestPrepared(Struct, frozen=True):
+    update: RequestUpdate | None
+
+
+@final
+class Composed(Struct, frozen=True):
+    """The request is complete. `transcript` only if a hook was allowed to change the live list, and did."""
+
+    request: ModelRequest
+    transcript: Transcript | None = None
+
+
+@final
+class Answered(Struct, frozen=True):
+    """The final message of a response, however the stream gave it."""
+
+    message: AssistantMessage
+
+
+@final
+class Checked(Struct, frozen=True):
+    """The next call of the batch was checked. `refusal`: what it gets instead of an execution."""
+
+    refusal: Outcome | None
+    at: int
+
+
+@final
+class Progress(Struct, frozen=True):
+    position: int
+    partial_result: Any
+
+
+@final
+class Finished(Struct, frozen=True):
+    position: int
+    outcome: Outcome
+    at: int
+
+
+@final
+class Decided(Struct, frozen=True):
+    """The end-of-turn hook has spoken. `queued`: messages are known to wait in a queue."""
+
+    action: Any
+    queued: bool
+    at: int
+
+
+@final
+class Prepared(Struct, frozen=True):
+    update: NextTurn | None
+    at: int
+
+
+@final
+class Interrupt(Struct, frozen=True):
+    """The run is no longer wanted. Legal in every state of a run."""
+
+    reason: str
+
+
+@final
+class Fault(Struct, frozen=True):
+    """Foreign code failed in a way that the run does not survive. `withdrawn`: calls that were allowed, not begun."""
+
+    text: str
+    at: int
+    withdrawn: tuple[int, ...] = ()
+
+
+Input: TypeAlias = (
+    Prompt
+    | Drained
+    | RequestPrepared
+    | Composed
+    | Start
+    | Growth
+    | Answered
+    | Checked
+    | Progress
+    | Finished
+    | Decided
+    | Prepared
+    | Interrupt
+    | Fault
+)
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+
+@final
+class Deliver(Struct, frozen=True):
+    """Tell this `message_end`, and take its message from the head of the lease: it is in the transcript now."""
+
+    event: AgentEvent
+
+
+@final
+class GiveBack(Struct, frozen=True):
+    """These messages were taken and not announced. `leased` go back to their queue, `prepared` are named as undelivered."""
+
+    leased: tuple[Message, ...]
+    prepared: tuple[Message, ...]
+
+
+@final
+class Drain(Struct, frozen=True):
+    queue: QueueName
+
+
+@final
+class PrepareRequest(Struct, frozen=True):
+    run: Run
+
+
+@final
+class Compose(Struct, frozen=True):
+    run: Run
+
+
+@final
+class CallModel(Struct, frozen=True):
+    request: ModelRequest
+
+
+@final
+class Preflight(Struct, frozen=True):
+    position: int
+    call: ToolCall
+    message: AssistantMessage
+    run: Run
+
+
+@final
+class StartTool(Struct, frozen=True):
+    position: int
+    call: ToolCall
+
+
+@final
+class AskDecision(Struct, frozen=True):
+    turn: Turn
+
+
+@final
+class PrepareNext(Struct, frozen=True):
+    turn: Turn
+
+
+Question: TypeAlias = Drain | PrepareRequest | Compose | CallModel | Preflight | StartTool | AskDecision | PrepareNext
+Command: TypeAlias = AgentEvent | Deliver | GiveBack | Question

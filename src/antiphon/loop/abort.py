@@ -1,0 +1,127 @@
+"""Saying that work is no longer wanted, and hearing it.
+
+One controller aborts one signal, once; the first reason stays. A derived signal is aborted with its parent, or alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import final
+
+
+class Signal:
+    """An abort signal (see `core.ports.AbortSignal`). Callbacks are called once, in order, in the aborting task."""
+
+    __slots__ = ("_aborted", "_callbacks", "_reason")
+
+    def __init__(self) -> None:
+        self._aborted = False
+        self._reason: str | None = None
+        self._callbacks: dict[object, Callable[[], None]] | None = None
+
+    @property
+    def aborted(self) -> bool:
+        return self._aborted
+
+    @property
+    def reason(self) -> str | None:
+        return self._reason
+
+    async def wait(self) -> None:
+        """Returns when aborted; at once if it is."""
+        if self.aborted:
+            return
+        woken = asyncio.get_running_loop().create_future()
+        remove = self.on_abort(lambda: None if woken.done() else woken.set_result(None))
+        try:
+            await woken
+        finally:
+            remove()
+
+    def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call once when aborted (at once if it is). The returned function takes the callback back."""
+        if self.aborted:
+            callback()
+            return _nothing
+        key = object()
+        if self._callbacks is None:
+            self._callbacks = {}
+        callbacks = self._callbacks
+        callbacks[key] = callback
+        return lambda: callbacks.pop(key, None) and None
+
+    def _abort(self, reason: str | None) -> None:
+        if self._aborted:
+            return
+        self._aborted, self._reason = True, reason
+        callbacks, self._callbacks = self._callbacks, None
+        for callback in (callbacks or {}).values():
+            callback()
+
+
+def _nothing() -> None:
+    return None
+
+
+@final
+class DerivedSignal(Signal):
+    """Aborted with its parent or by itself, never the other way round. Costs nothing until somebody listens."""
+
+    __slots__ = ("_parent", "_unhook")
+
+    def __init__(self, parent: Signal) -> None:
+        super().__init__()
+        self._parent = parent
+        self._unhook: Callable[[], None] | None = None
+
+    @property
+    def aborted(self) -> bool:
+        return self._aborted or self._parent.aborted
+
+    @property
+    def reason(self) -> str | None:
+        return self._reason if self._aborted else self._parent.reason
+
+    def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
+        if self._unhook is None and not self.aborted:
+            self._unhook = self._parent.on_abort(lambda: self._abort(self._parent.reason))
+        return super().on_abort(callback)
+
+    def abort(self, reason: str) -> None:
+        """Abort this signal alone."""
+        self._abort(reason)
+
+    def release(self) -> None:
+        """Let go of the parent: whoever listened has ended."""
+        if self._unhook is not None:
+            self._unhook()
+
+
+@final
+class AbortController:
+    """Holds the right to abort its `signal`."""
+
+    __slots__ = ("signal",)
+
+    def __init__(self) -> None:
+        self.signal = Signal()
+
+    def abort(self, reason: str | None = None) -> None:
+        """Abort; a second call changes nothing."""
+        self.signal._abort(reason)
+
+
+@final
+class _Never(Signal):
+    """Never aborted, so it keeps no callbacks."""
+
+    __slots__ = ()
+
+    def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return _nothing
+
+
+def never_aborted() -> Signal:
+    """A signal for callers that cannot abort."""
+    return _Never()

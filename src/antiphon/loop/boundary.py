@@ -1,0 +1,237 @@
+"""The border between the run and code that it did not write.
+
+Whatever fails beyond this border comes back as a value: an input for the machine, or a record on the outcome. Nothing
+beyond it can keep the run from ending: it is awaited on a leash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, final
+
+from antiphon.core.calls import CutReason
+from antiphon.core.events import AgentEvent
+from antiphon.core.hooks import Context
+from antiphon.core.messages import Message
+from antiphon.core.states import Fault, Input
+from antiphon.loop.abort import DerivedSignal
+from antiphon.loop.config import LoopConfig
+from antiphon.loop.leash import Cut, Leash, LetGo
+from antiphon.loop.outcome import FaultRecord
+from antiphon.loop.running import RunningCalls
+from antiphon.loop.tool_call import error_text
+
+
+class CriticalFault(Exception):  # noqa: N818
+    """A listener that the run cannot do without has failed; `__cause__` says how."""
+
+
+class Audience(Protocol):
+    """Whom the run tells its events, and whose queues it takes messages from."""
+
+    def tell(self, event: AgentEvent) -> Awaitable[None] | None:
+        """Pass an event on. Raises what a listener raised, if that has to end the run."""
+        ...
+
+    def delivered(self) -> None:
+        """The message at the head of the lease is in the transcript."""
+        ...
+
+    def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Messages that were taken and not announced go to the head of their queue; those that cannot are returned."""
+        ...
+
+    def queued(self) -> bool:
+        """Do messages wait in a queue, as far as is known?"""
+        ...
+
+    def busy_with_critical(self) -> bool:
+        """Is a listener at work that must not be cut?"""
+        ...
+
+    def hurry(self) -> None:
+        """From now on, do not wait for listeners that are not critical."""
+        ...
+
+    def report_to(self, note: Callable[[str, BaseException, AgentEvent | None], None]) -> None:
+        """Where failures of listeners are noted that do not end the run."""
+        ...
+
+
+@final
+class Boundary:
+    """What a run needs to call foreign code safely. `raises`: what escapes from it is raised to the caller."""
+
+    __slots__ = (
+        "abandoned",
+        "audience",
+        "calls",
+        "cancelled",
+        "config",
+        "exit",
+        "faults",
+        "inbox",
+        "leash",
+        "loop",
+        "policy",
+        "raises",
+        "sequence_told",
+        "signal",
+        "undelivered",
+        "woken",
+    )
+
+    def __init__(
+        self,
+        config: LoopConfig,
+        signal: DerivedSignal,
+        audience: Audience,
+        context: Callable[[], Context],
+        inbox: Any,
+        *,
+        raises: bool,
+    ) -> None:
+        self.config = config
+        self.policy = config.policy
+        self.signal = signal
+        self.audience = audience
+        self.raises = raises
+        self.loop = asyncio.get_running_loop()
+        self.leash = Leash(self._on_cancelled)
+        self.leash.exempt = audience.busy_with_critical
+        audience.report_to(self.note)
+        self.inbox = inbox
+        self.woken: asyncio.Future[None] | None = None
+        self.calls = RunningCalls(
+            post=self.post,
+            exits=self.on_exit,
+            policy=config.policy,
+            clock=config.clock,
+            after_hook=config.after_tool_call,
+            context=context,
+        )
+        self.faults: list[FaultRecord] = []
+        self.abandoned: list[str] = self.calls.abandoned
+        self.undelivered: list[Message] = []
+        self.cancelled = 0
+        self.sequence_told = False
+        self.exit: BaseException | None = None
+
+    def now(self) -> int:
+        return self.config.clock.now_ms()
+
+    def note(self, where: str, error: BaseException, event: AgentEvent | None = None) -> None:
+        """Record what foreign code did, and report it once."""
+        record = FaultRecord(where, error, event)
+        self.faults.append(record)
+        if self.config.on_fault is not None:
+            self.config.on_fault(record)
+
+    # -- failures -------------------------------------------------------------------------------------------------
+
+    def fault(self, error: BaseException, withdrawn: tuple[int, ...] = ()) -> Fault:
+        """The input that tells the machine of a failure which the run does not survive."""
+        if self.raises or self.sequence_told:
+            raise error
+        if self.policy.fault_closing == "failure sequence":
+            self.sequence_told = True
+        else:
+            self.calls.stop("fault", self.policy.abort_grace)
+        return Fault(error_text(error), self.now(), withdrawn)
+
+    def failed(self, where: str, error: BaseException) -> Fault:
+        """Foreign code that was asked something has failed."""
+        self.note(where, error)
+        return self.fault(error)
+
+    def on_exit(self, error: BaseException) -> None:
+        """Foreign code asks the process to end: the run is closed first."""
+        if self.exit is None:
+            self.exit = error
+            self.note("exit", error)
+            self.calls.stop("fault", self.policy.abort_grace)
+
+    # -- asking and telling ---------------------------------------------------------------------------------------
+
+    async def ask(self, where: str, function: Callable[..., Any], *args: Any) -> Any:
+        """What a hook or poll answers; `None` if it was cut after an abort; a `Fault` input if it failed."""
+        try:
+            answer = function(*args)
+            return await self.leash.hold(answer) if inspect.isawaitable(answer) else answer
+        except Cut as cut:
+            self.let_go(where, cut)
+            return None
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.on_exit(error)
+            return self.fault(error)
+        except Exception as error:  # noqa: BLE001 - the border to foreign code
+            return self.failed(where, error)
+
+    def let_go(self, where: str, cut: Cut) -> None:
+        if isinstance(cut, LetGo):
+            self.abandoned.append(where)
+
+    async def tell(self, event: AgentEvent) -> BaseException | None:
+        """Tell one event; gives what has to end the run."""
+        try:
+            waiting = self.audience.tell(event)
+            if waiting is not None:
+                await self.leash.hold(waiting)
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.on_exit(error)
+            return error
+        except Exception as error:  # noqa: BLE001 - the border to listeners
+            return self.listener_failed(error, event)
+        return None
+
+    def listener_failed(self, error: Exception, event: AgentEvent) -> BaseException | None:
+        """Decide what a listener's failure means: recorded, or the end of the run."""
+        if isinstance(error, CriticalFault):
+            cause = error.__cause__ or error
+            self.note("critical listener", cause, event)
+            return cause
+        if isinstance(error, Cut):
+            self.let_go(f"listener of {type(event).__name__}", error)
+        self.note("listener", error, event)
+        return None if self.policy.listener_fault == "recorded" else error
+
+    # -- news from tools ------------------------------------------------------------------------------------------
+
+    def post(self, news: Input) -> None:
+        self.inbox.append(news)
+        self.wake()
+
+    def wake(self) -> None:
+        woken = self.woken
+        if woken is not None and not woken.done():
+            woken.set_result(None)
+
+    # -- abort and cancellation -----------------------------------------------------------------------------------
+
+    def on_abort(self) -> None:
+        """The signal was aborted: from now on foreign code has its grace, and no more."""
+        grace = 0.0 if self.cancelled else self.policy.abort_grace
+        reason: CutReason = "aborted"
+        if self.signal.reason == "deadline":
+            reason = "deadline"
+        elif self.cancelled:
+            reason = "cancelled"
+        self.calls.stop(reason, grace)
+        if grace is not None and not self.cancelled:
+            self.leash.pull_after(grace)
+
+    def _on_cancelled(self) -> None:
+        """The task that awaits the run was cancelled: stop at once, close what is open, then let it propagate."""
+        self.cancelled += 1
+        if self.cancelled > 1:
+            self.audience.hurry()
+            self.leash.pull_after(0.0)
+            return
+        if self.signal.aborted:
+            self.calls.stop("cancelled", 0.0)
+        else:
+            self.signal.abort("cancelled")
+        self.leash.rest()
+        self.leash.pull_after(self.config.close_timeout)

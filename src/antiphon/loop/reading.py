@@ -1,0 +1,162 @@
+"""Reading one response: events of a model stream go through the machine one by one, until the final message is there.
+
+This is the hot road of the whole runtime: a delta costs one step by hand of the stream, one step of the machine and one
+call of the audience. A task switch happens only where the stream or a listener really waits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from antiphon.core.events import AgentEvent, MessageUpdate
+from antiphon.core.machine import GROWTH, step
+from antiphon.core.messages import AssistantMessage
+from antiphon.core.ports import ModelStream
+from antiphon.core.response_events import Done, Failed
+from antiphon.core.states import Answered, CallModel, Input, State
+from antiphon.errors import StreamBroken
+from antiphon.loop.boundary import Boundary
+from antiphon.loop.leash import Cut, ForeignCancelled
+
+_GROWTH = frozenset(GROWTH)
+_ENDED = object()
+
+
+class ListenerEnds(Exception):  # noqa: N818
+    """A listener's failure ends the run while a response is read; `__cause__` is what it raised."""
+
+
+async def read_response(b: Boundary, stream: ModelStream, state: State, command: CallModel) -> tuple[State, Input]:
+    """Ask the model and read its answer. Gives the state behind the last growth, and the answer or a fault."""
+    reader = _Reader(b, state)
+    events: Any = None
+    try:
+        events = stream(command.request)
+        if not hasattr(events, "__aiter__"):
+            events = await b.leash.hold(events)
+        message = await reader.read(events)
+        if message is None:
+            message = await _result_of(b, events)
+        given: Input = Answered(message)
+    except ListenerEnds as end:
+        given = b.fault(cast("BaseException", end.__cause__))
+    except Cut as cut:
+        b.let_go("model stream", cut)
+        given = b.fault(Cut("Request was aborted")) if b.signal.aborted else b.failed("model stream", cut)
+    except (KeyboardInterrupt, SystemExit) as error:
+        b.on_exit(error)
+        given = b.fault(error)
+    except Exception as error:  # noqa: BLE001 - the border to a provider
+        given = b.failed("model stream", error)
+    finally:
+        await _close(b, events)
+    return reader.state, given
+
+
+class _Reader:
+    __slots__ = ("b", "state")
+
+    def __init__(self, b: Boundary, state: State) -> None:
+        self.b = b
+        self.state = state
+
+    async def read(self, events: Any) -> AssistantMessage | None:
+        """The final message, or none if the stream just ended."""
+        following = events.__aiter__().__anext__
+        tell = self.b.audience.tell
+        while True:
+            pending = following()
+            try:  # stepped by hand: an event that is there already costs no wait
+                waits_for = pending.send(None)
+            except StopIteration as got:
+                event = got.value
+            except StopAsyncIteration:
+                return None
+            except AttributeError:
+                if hasattr(pending, "send"):
+                    raise
+                event = await self._wait(pending)
+            else:
+                event = await self._wait(pending, waits_for)
+            if event is _ENDED:
+                return None
+            kind = type(event)
+            if kind is Done:
+                return cast("AssistantMessage", event.message)
+            if kind is Failed:
+                return cast("AssistantMessage", event.error)
+            self.state, commands = step(self.state, event)
+            for command in commands:
+                if kind in _GROWTH:
+                    waiting: Any = None
+                    try:
+                        waiting = tell(cast("MessageUpdate", command))
+                    except Exception as error:  # noqa: BLE001 - the border to listeners
+                        self._ends(self.b.listener_failed(error, cast("MessageUpdate", command)))
+                    if waiting is None:
+                        continue
+                    self._ends(await self._told(waiting, cast("MessageUpdate", command)))
+                else:
+                    self._ends(await self.b.tell(cast("AgentEvent", command)))
+
+    async def _told(self, waiting: Any, event: AgentEvent) -> BaseException | None:
+        try:
+            await self.b.leash.hold(waiting)
+        except Exception as error:  # noqa: BLE001 - the border to listeners
+            return self.b.listener_failed(error, event)
+        return None
+
+    def _ends(self, fault: BaseException | None) -> None:
+        if fault is not None:
+            raise ListenerEnds from fault
+
+    async def _wait(self, pending: Any, waits_for: Any = None) -> Any:
+        """The next event of a stream that has to be waited for."""
+        b = self.b
+        silence = b.config.stream_idle_timeout
+        timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
+        try:
+            if hasattr(pending, "send"):
+                return await b.leash.go_on(pending, waits_for)
+            return await b.leash.hold(pending)
+        except StopAsyncIteration:
+            return _ENDED
+        except Cut:
+            if timer is not None and not b.signal.aborted:
+                raise StreamBroken(f"the model stream was silent for {silence:g} seconds") from None
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+async def _result_of(b: Boundary, events: Any) -> AssistantMessage:
+    """The final message of a stream that ended without saying it."""
+    result = getattr(events, "result", None)
+    if result is None:
+        raise StreamBroken("the model stream ended without a final answer")
+    silence = b.config.stream_idle_timeout
+    timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
+    try:
+        return cast("AssistantMessage", await b.leash.hold(result()))
+    except ForeignCancelled as own:
+        raise StreamBroken("the model stream cancelled its own result") from own
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+async def _close(b: Boundary, events: Any) -> None:
+    """Let the stream release what it holds. The answer is there; a failure here only concerns the provider."""
+    close = getattr(events, "aclose", None)
+    if close is None:
+        return
+    try:
+        closing = close()
+        try:
+            waits_for = closing.send(None)
+        except StopIteration:
+            return
+        await b.leash.go_on(closing, waits_for)
+    except Exception as error:  # noqa: BLE001 - the border to a provider
+        b.note("closing the model stream", error)
