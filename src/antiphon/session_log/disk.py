@@ -1,0 +1,137 @@
+"""The file system, as the log sees it: a port with few verbs, so that tests can make any of them fail.
+
+Every verb may raise OSError. Descriptors are integers; `LocalDisk` is the real thing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Protocol, final
+
+from msgspec import Struct
+
+
+@final
+class FileState(Struct, frozen=True, gc=False):
+    """What tells one file from another, and whether it changed. `links` 0: it has no name any more."""
+
+    size: int
+    device: int
+    inode: int
+    links: int
+    mtime_ns: int
+
+    def same_file(self, other: FileState) -> bool:
+        return self.inode == other.inode and self.device == other.device
+
+
+class Disk(Protocol):
+    """What a session file needs from outside."""
+
+    def create(self, path: Path) -> int:
+        """A new file, open for reading and appending; FileExistsError if there is one."""
+        ...
+
+    def open(self, path: Path, *, write: bool) -> int: ...
+    def close(self, fd: int) -> None: ...
+    def read(self, fd: int, at: int, count: int) -> bytes: ...
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Append; may take less than all of it, and says how much."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None: ...
+
+    def sync(self, fd: int) -> None:
+        """What was written survives a power loss from now on."""
+        ...
+
+    def sync_folder(self, folder: Path) -> None:
+        """Names in the folder survive a power loss from now on."""
+        ...
+
+    def lock(self, fd: int) -> bool:
+        """Become the only owner; false if another one lives. A dead owner's lock is gone with it."""
+        ...
+
+    def state(self, fd: int) -> FileState: ...
+
+    def state_of(self, path: Path) -> FileState | None:
+        """The state of what has this name now; nothing if nothing has."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None: ...
+
+    def link(self, old: Path, new: Path) -> None:
+        """A second name; FileExistsError if it is taken."""
+        ...
+
+    def remove(self, path: Path) -> None: ...
+    def make_folder(self, folder: Path) -> None: ...
+
+
+def _state(found: os.stat_result) -> FileState:
+    return FileState(found.st_size, found.st_dev, found.st_ino, found.st_nlink, found.st_mtime_ns)
+
+
+@final
+class LocalDisk:
+    """The file system of this machine. Session files are for their owner only."""
+
+    def create(self, path: Path) -> int:
+        return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
+
+    def open(self, path: Path, *, write: bool) -> int:
+        return os.open(path, os.O_RDWR | os.O_APPEND if write else os.O_RDONLY)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def read(self, fd: int, at: int, count: int) -> bytes:
+        return os.pread(fd, count, at)
+
+    def write(self, fd: int, data: bytes) -> int:
+        return os.write(fd, data)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def sync_folder(self, folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def state(self, fd: int) -> FileState:
+        return _state(os.fstat(fd))
+
+    def state_of(self, path: Path) -> FileState | None:
+        try:
+            return _state(os.stat(path))
+        except FileNotFoundError:
+            return None
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def link(self, old: Path, new: Path) -> None:
+        os.link(old, new)
+
+    def remove(self, path: Path) -> None:
+        os.unlink(path)
+
+    def make_folder(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)

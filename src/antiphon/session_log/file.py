@@ -1,0 +1,354 @@
+"""Where the lines of a session live: in memory, or in one append-only file with one owner.
+
+`FileLines` keeps four promises. A line is in the file before anybody is told so. A failed append leaves the file as it
+was; if even that fails, nothing more is written until it has been cut back. Nobody else owns the file meanwhile, and
+what others do to it all the same (grow, cut, remove, replace it) is noticed at the next append. A session in which
+nobody has said anything has no file.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, final
+
+from antiphon.session_log.disk import Disk, FileState
+from antiphon.session_log.refusals import (
+    NotASession,
+    SessionChanged,
+    SessionExists,
+    SessionInUse,
+    SessionReadOnly,
+    SessionWriteFailed,
+)
+
+Durability: TypeAlias = Literal["fast", "turn", "sync"]
+"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each line that was said to
+matter (what the user says); `sync`: every line. A killed process loses nothing in any of them."""
+
+BLOCK_BYTES = 1 << 20
+
+
+class Lines(Protocol):
+    """Lines by address. An address is given by `append` and stays valid."""
+
+    def read(self, address: int, length: int) -> bytes: ...
+
+    def append(self, line: bytes, *, talk: bool) -> int:
+        """Store one line without its newline. `talk`: somebody says something, so from now on there is a file.
+
+        Raises:
+            SessionError: it is not stored, and everything is as before.
+        """
+        ...
+
+    def news(self) -> tuple[int, bytes] | None:
+        """Address and bytes of what somebody else has appended since the last call."""
+        ...
+
+    def flush(self) -> None:
+        """Make what was stored survive a power loss."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@final
+class MemoryLines:
+    """A session without a file. `data`: its lines, each with a newline."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data = bytearray(data)
+
+    def read(self, address: int, length: int) -> bytes:
+        return bytes(self._data[address : address + length])
+
+    def append(self, line: bytes, *, talk: bool) -> int:
+        address = len(self._data)
+        self._data += line + b"\n"
+        return address
+
+    def news(self) -> tuple[int, bytes] | None:
+        return None
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+@final
+class FileLines:
+    """One file, kept open. Made by `pending` (no file yet) or `opened`."""
+
+    def __init__(self, disk: Disk, path: Path, durability: Durability) -> None:
+        self._disk = disk
+        self.path = path
+        self._durability: Durability = durability
+        self._fd: int | None = None
+        self._size = 0
+        self._waiting: bytearray | None = None
+        self._read_only = False
+        self._torn = False
+        self._needs_newline = False
+        self._closed = False
+        self._folder_synced = False
+
+    @classmethod
+    def pending(cls, disk: Disk, path: Path, data: bytes, durability: Durability) -> FileLines:
+        """A file that will be made when somebody says something. `data`: its first lines, each with a newline."""
+        lines = cls(disk, path, durability)
+        lines._waiting = bytearray(data)
+        return lines
+
+    @classmethod
+    def opened(cls, disk: Disk, path: Path, durability: Durability, *, write: bool) -> FileLines:
+        """An existing file. For writing it is locked first.
+
+        Raises:
+            SessionInUse: another owner is alive.
+            OSError: it cannot be opened.
+        """
+        lines = cls(disk, path, durability)
+        lines._read_only = not write
+        lines._fd = _locked(disk, path) if write else disk.open(path, write=False)
+        lines._size = disk.state(lines._fd).size
+        return lines
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file as far as we know them; what is still waiting counts."""
+        return self._size if self._waiting is None else len(self._waiting)
+
+    @property
+    def saved(self) -> bool:
+        """Is there a file?"""
+        return self._fd is not None
+
+    def state(self) -> FileState | None:
+        """What the system says about the file now."""
+        return None if self._fd is None else self._disk.state(self._fd)
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes of the file in order."""
+        at = 0
+        while at < self.size:
+            block = self.read(at, min(BLOCK_BYTES, self.size - at))
+            if not block:
+                return
+            yield block
+            at += len(block)
+
+    def read(self, address: int, length: int) -> bytes:
+        if self._waiting is not None:
+            return bytes(self._waiting[address : address + length])
+        return self._disk.read(self._open_fd(), address, length)
+
+    def append(self, line: bytes, *, talk: bool) -> int:
+        self._refuse_if_closed()
+        if self._waiting is not None:
+            return self._append_waiting(self._waiting, line, talk=talk)
+        start = b"\n" if self._needs_newline else b""
+        self._notice_changes()
+        address = self._size + len(start)
+        self._store(start + line + b"\n", sync=self._durability == "sync" or (self._durability == "turn" and talk))
+        self._needs_newline = False
+        return address
+
+    def _append_waiting(self, waiting: bytearray, line: bytes, *, talk: bool) -> int:
+        address = len(waiting)
+        if talk:
+            self._begin(bytes(waiting) + line + b"\n")
+        else:
+            waiting += line + b"\n"
+        return address
+
+    def begin(self) -> None:
+        """Make the file now, whether or not anybody said something.
+
+        Raises:
+            SessionExists: there is one.
+            SessionWriteFailed: it cannot be made.
+        """
+        if self._waiting is not None:
+            self._begin(bytes(self._waiting))
+
+    def _begin(self, data: bytes) -> None:
+        self._fd = self._made(data)
+        self._size, self._waiting = len(data), None
+
+    def _made(self, data: bytes) -> int:
+        """Make the file. On failure there is none."""
+        disk = self._disk
+        try:
+            disk.make_folder(self.path.parent)
+            fd = disk.create(self.path)
+        except FileExistsError as error:
+            raise SessionExists(f"{self.path} exists already; give the session another name") from error
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} cannot be made: {error}") from error
+        try:
+            disk.lock(fd)
+            _write_all(disk, fd, data)
+            if self._durability != "fast":
+                disk.sync(fd)
+                disk.sync_folder(self.path.parent)
+        except OSError as error:
+            _quietly(lambda: disk.remove(self.path))
+            _quietly(lambda: disk.close(fd))
+            raise SessionWriteFailed(f"{self.path} cannot be written: {error}") from error
+        return fd
+
+    def _store(self, data: bytes, *, sync: bool) -> None:
+        """Append bytes, all or none."""
+        fd = self._open_fd()
+        if self._torn:
+            self._cut_back(fd)
+        try:
+            _write_all(self._disk, fd, data)
+            if sync:
+                self._disk.sync(fd)
+        except OSError as error:
+            self._torn = True
+            _quietly(lambda: self._cut_back(fd))
+            state = "" if not self._torn else "; its end is damaged, nothing more is written until it can be cut back"
+            raise SessionWriteFailed(f"{self.path} cannot be written: {error}{state}") from error
+        self._size += len(data)
+
+    def _cut_back(self, fd: int) -> None:
+        try:
+            self._disk.truncate(fd, self._size)
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} has a damaged end that cannot be cut back: {error}") from error
+        self._torn = False
+
+    def end_last_line(self) -> None:
+        """Put a newline behind a last line that has none."""
+        self._store(b"\n", sync=False)
+
+    def _notice_changes(self) -> None:
+        """Compare the file with what we know of it."""
+        if self._torn:
+            self._cut_back(self._open_fd())
+        mine = self._disk.state(self._open_fd())
+        named = self._disk.state_of(self.path)
+        if named is None:
+            self._write_again()
+        elif not named.same_file(mine):
+            raise SessionChanged(f"{self.path} was replaced by another file; fork this session to keep it")
+        elif mine.size < self._size:
+            raise SessionChanged(
+                f"{self.path} was cut from {self._size} to {mine.size} bytes by somebody else; open it again"
+            )
+
+    def news(self) -> tuple[int, bytes] | None:
+        if self._fd is None or self._torn:
+            return None
+        grown = self._disk.state(self._fd).size
+        if grown <= self._size:
+            return None
+        address = self._size
+        data = self._disk.read(self._fd, address, grown - address)
+        self._size = grown
+        self._needs_newline = not data.endswith(b"\n")
+        return address, data
+
+    def _write_again(self) -> None:
+        """The name is gone, our descriptor still has the bytes: give them the name again."""
+        try:
+            self.replace_with(self.blocks(), keep=None)
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} was removed and cannot be written again: {error}") from error
+
+    def replace_with(self, blocks: Iterable[bytes], keep: Path | None) -> None:
+        """Put other bytes in place of the file's, all at once: written beside it, synced, renamed.
+
+        `keep`: a second name under which the old bytes stay. On failure the old file is untouched.
+        """
+        disk, folder = self._disk, self.path.parent
+        disk.make_folder(folder)
+        beside = folder / f".{self.path.name}.new"
+        if disk.state_of(beside) is not None:
+            disk.remove(beside)
+        fd = disk.create(beside)
+        try:
+            size = sum(_write_all(disk, fd, block) for block in blocks)
+            disk.sync(fd)
+            disk.lock(fd)
+            if keep is not None:
+                disk.link(self.path, keep)
+            disk.rename(beside, self.path)
+        except BaseException:
+            _quietly(lambda: disk.close(fd))
+            _quietly(lambda: disk.remove(beside))
+            raise
+        _quietly(lambda: disk.sync_folder(folder))
+        old, self._fd, self._size = self._fd, fd, size
+        if old is not None:
+            _quietly(lambda: disk.close(old))
+
+    def flush(self) -> None:
+        if self._fd is None or self._read_only:
+            return
+        try:
+            self._disk.sync(self._fd)
+            if not self._folder_synced:
+                self._disk.sync_folder(self.path.parent)
+                self._folder_synced = True
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} cannot be made safe from a power loss: {error}") from error
+
+    def close(self) -> None:
+        """Give up the file and its lock. What waits for somebody to speak is forgotten."""
+        fd, self._fd, self._closed = self._fd, None, True
+        if fd is not None:
+            _quietly(lambda: self._disk.close(fd))
+
+    def _refuse_if_closed(self) -> None:
+        if self._read_only:
+            raise SessionReadOnly(f"{self.path} was opened for reading only")
+        if self._closed:
+            raise SessionReadOnly(f"{self.path} was closed")
+
+    def _open_fd(self) -> int:
+        if self._fd is None:
+            raise SessionReadOnly(f"{self.path} was closed")
+        return self._fd
+
+
+def _locked(disk: Disk, path: Path) -> int:
+    """A locked descriptor of what has this name now: the name may change hands while we wait for the lock."""
+    while True:
+        fd = disk.open(path, write=True)
+        try:
+            owner, named = disk.lock(fd), disk.state_of(path)
+            if owner and named is not None and named.same_file(disk.state(fd)):
+                return fd
+        except BaseException:
+            _quietly(partial(disk.close, fd))
+            raise
+        disk.close(fd)
+        if not owner:
+            raise SessionInUse(path)
+        if named is None:
+            raise NotASession(path)
+
+
+def _write_all(disk: Disk, fd: int, data: bytes) -> int:
+    written = disk.write(fd, data)
+    while written < len(data):
+        more = disk.write(fd, data[written:])
+        if more == 0:
+            raise OSError(errno.EIO, "the system takes no more bytes")
+        written += more
+    return written
+
+
+def _quietly(act: Callable[[], None]) -> None:
+    """Clean up after a failure; the failure itself is what gets reported."""
+    with suppress(OSError, SessionWriteFailed):
+        act()

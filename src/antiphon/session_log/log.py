@@ -1,0 +1,406 @@
+"""One conversation: the log that is its only source of truth, and everything that may be asked of it or done to it.
+
+Every change is one entry: stored first, then part of memory. If storing fails the error is raised and nothing has
+changed. The log decides nothing about a conversation; it keeps the rules of the tree (sessions specification 3 to 5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, final
+
+from msgspec import UNSET, UnsetType
+
+from antiphon.core.content import Content
+from antiphon.core.messages import Message
+from antiphon.core.transcript import Transcript
+from antiphon.core.usage import Usage
+from antiphon.core.wire import encode
+from antiphon.session_log.damage import Damage, OpenReport
+from antiphon.session_log.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    Entry,
+    Header,
+    KnownEntry,
+    LabelEntry,
+    MessageEntry,
+    ModelChangeEntry,
+    PositionEntry,
+    Replacement,
+    SessionInfoEntry,
+    ThinkingLevelEntry,
+    UsageEntry,
+    entry_from_line,
+)
+from antiphon.session_log.file import FileLines, Lines
+from antiphon.session_log.fork import forked, relinked
+from antiphon.session_log.line import sealed
+from antiphon.session_log.projection import Contribution, Projection, Settings, as_blocks
+from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
+from antiphon.session_log.scan import Scan
+from antiphon.session_log.stamps import Sources, iso, ms_of
+from antiphon.session_log.tree import (
+    ASSISTANT,
+    JS_SPACE,
+    ROOT,
+    TOOL_RESULT,
+    USER,
+    Head,
+    MessageHead,
+    Table,
+    TreeNode,
+    numbers_with_siblings,
+    tree_view,
+)
+
+_Known = TypeVar("_Known", bound=KnownEntry)
+_BREAKS = re.compile(r"[\r\n]+")
+
+
+@final
+class SessionLog:
+    """The append-only history of one conversation. Made by a `SessionStore`; close it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        *,
+        header: Header,
+        cwd: str,
+        lines: Lines,
+        table: Table,
+        sources: Sources,
+        report: OpenReport,
+        seals: bool,
+    ) -> None:
+        self.header = header
+        self.cwd = cwd
+        self.report = report
+        self._lines = lines
+        self._table = table
+        self._sources = sources
+        self._seals = seals
+        self._leaf = len(table) - 1
+        self._projection = Projection(table, self._read)
+        self._projection.move(self._leaf)
+
+    # -- what it is
+
+    @property
+    def session_id(self) -> str:
+        return self.header.id
+
+    @property
+    def path(self) -> Path | None:
+        """The file, which may not exist yet; nothing for a session in memory."""
+        return self._lines.path if isinstance(self._lines, FileLines) else None
+
+    @property
+    def saved(self) -> bool:
+        """Does a file hold this session?"""
+        return isinstance(self._lines, FileLines) and self._lines.saved
+
+    @property
+    def name(self) -> str | None:
+        """The name given last, on whatever branch."""
+        return self._table.name
+
+    @property
+    def leaf_id(self) -> str | None:
+        """Where the next entry will hang."""
+        return None if self._leaf == ROOT else self._table.ids[self._leaf]
+
+    @property
+    def entry_count(self) -> int:
+        return len(self._table)
+
+    # -- reading
+
+    def messages(self) -> Transcript:
+        """What the model is told at the leaf. A value: later appends do not change it."""
+        return self._projection.messages()
+
+    def contributions(self) -> Sequence[Contribution]:
+        """The same with its origin: per entry of the context its messages."""
+        return self._projection.contributions
+
+    @property
+    def settings(self) -> Settings:
+        """Thinking level and model in force at the leaf."""
+        return self._projection.settings
+
+    def has(self, entry_id: str) -> bool:
+        return entry_id in self._table.by_id
+
+    def entry(self, entry_id: str) -> Entry:
+        """The entry with this id.
+
+        Raises:
+            NoSuchEntry: there is none.
+        """
+        return self._read(self._number(entry_id))
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries in file order, of every branch."""
+        return (self._read(number) for number in range(len(self._table)))
+
+    def raw_lines(self) -> Iterator[bytes]:
+        """The line of every entry, byte for byte, in file order."""
+        return (self._raw(number) for number in range(len(self._table)))
+
+    def path_ids(self, leaf: str | UnsetType | None = UNSET) -> list[str]:
+        """Ids from a root to `leaf` (left out: the current one)."""
+        number = self._leaf if leaf is UNSET else self._number(leaf)
+        return [self._table.ids[step] for step in self._table.path(number)]
+
+    def path_entries(self, leaf: str | UnsetType | None = UNSET) -> list[Entry]:
+        """Entries from a root to `leaf` (left out: the current one)."""
+        number = self._leaf if leaf is UNSET else self._number(leaf)
+        return [self._read(step) for step in self._table.path(number)]
+
+    def children(self, entry_id: str | None) -> list[str]:
+        """Entries whose parent this is, in file order; of nothing: the roots."""
+        return [self._table.ids[child] for child in self._table.children(self._number(entry_id))]
+
+    def label(self, entry_id: str) -> str | None:
+        mark = self._table.labels.get(entry_id)
+        return None if mark is None else mark.label
+
+    def tree(self) -> list[TreeNode]:
+        """The whole tree, roots first; siblings by time."""
+        times = {number: ms_of(self._read(number).timestamp) for number in numbers_with_siblings(self._table)}
+        return tree_view(self._table, times)
+
+    def has_talk(self, leaf: str | None) -> bool:
+        """Does a user or a model say something on the path to an entry?"""
+        kinds = self._table.kinds
+        return any(kinds[step] in (USER, ASSISTANT) for step in self._table.upward(self._number(leaf)))
+
+    def fork_lines(self, leaf: str | None) -> list[bytes]:
+        """The lines of a new session that begins with the path to an entry."""
+        steps = [(self._read(step), self._raw(step)) for step in self._table.path(self._number(leaf))]
+        return forked(steps, self._table.labels, self._sources.entry_id, seals=self._seals)
+
+    def export_lines(self) -> list[bytes]:
+        """The lines of the active path, each entry the child of the one before it."""
+        return relinked((self._read(step), self._raw(step)) for step in self._table.path(self._leaf))
+
+    # -- appending
+
+    def append_message(self, message: Message) -> str:
+        """Store a message as a child of the leaf; the id of its entry."""
+        return self._append(MessageEntry, message=message).id
+
+    def append_model_change(self, provider: str, model_id: str) -> str:
+        return self._append(ModelChangeEntry, provider=provider, model_id=model_id).id
+
+    def append_thinking_level_change(self, level: str) -> str:
+        return self._append(ThinkingLevelEntry, thinking_level=level).id
+
+    def append_usage(
+        self, kind: str, provider: str, model: str, usage: Usage, note: str | UnsetType = UNSET
+    ) -> UsageEntry:
+        """Tokens spent outside of messages; they count in totals."""
+        return self._append(UsageEntry, kind=kind, provider=provider, model=model, usage=usage, note=note)
+
+    def append_custom(self, custom_type: str, data: Any | UnsetType = UNSET) -> str:
+        """State that no model sees."""
+        return self._append(CustomEntry, custom_type=custom_type, data=data).id
+
+    def append_custom_message(
+        self, custom_type: str, content: str | Content, *, display: bool, details: Any | UnsetType = UNSET
+    ) -> str:
+        """A message of an extension; the model sees it as the user's."""
+        return self._append(
+            CustomMessageEntry, custom_type=custom_type, content=content, display=display, details=details
+        ).id
+
+    def set_name(self, name: str) -> str:
+        """Name the session; line breaks become spaces, an empty name takes it away."""
+        return self._append(SessionInfoEntry, name=_BREAKS.sub(" ", name).strip(JS_SPACE)).id
+
+    def set_label(self, target_id: str, label: str | None) -> str:
+        """Name an entry of any branch; nothing or an empty text takes the name away."""
+        self._number(target_id)
+        return self._append(LabelEntry, target_id=target_id, label=label or UNSET).id
+
+    def append_context_edit(self, target_id: str, content: str | Content | None) -> str:
+        """Show the model other content for an entry of the active path, or (None) nothing.
+
+        Raises:
+            NoSuchEntry: no such entry.
+            EntryRefused: not on the active path, or not a message that may be edited.
+        """
+        number = self._number(target_id)
+        kind = self._table.kinds[number]
+        if kind not in (USER, ASSISTANT, TOOL_RESULT) and not isinstance(self._read(number), CustomMessageEntry):
+            raise EntryRefused(f"entry {target_id} is not a user, assistant, tool result or custom message")
+        if not self._projection.holds(target_id) and number not in self._table.upward(self._leaf):
+            raise EntryRefused(f"entry {target_id} is not on the active path")
+        if content is not None and kind in (ASSISTANT, TOOL_RESULT):
+            content = as_blocks(content)
+        replacement = None if content is None else Replacement(content=content)
+        return self._append(ContextEditEntry, target_id=target_id, replacement=replacement).id
+
+    def append_compaction(
+        self,
+        summary: str,
+        first_kept_id: str | None,
+        tokens_before: int,
+        *,
+        details: Any | UnsetType = UNSET,
+        from_hook: bool | UnsetType = UNSET,
+        usage: Usage | UnsetType = UNSET,
+    ) -> str:
+        """Let a summary stand for what came before `first_kept_id` (None: for everything).
+
+        Prompt and tools in force are stored with it, so that they need not be read from before.
+        """
+        now_ms = self._sources.now_ms()
+        entry_id = self._sources.entry_id(self._table.by_id)
+        system = self.messages().system.as_message(now_ms)
+        return self._append(
+            CompactionEntry,
+            entry_id=entry_id,
+            now_ms=now_ms,
+            summary=summary,
+            first_kept_entry_id=entry_id if first_kept_id is None else first_kept_id,
+            tokens_before=tokens_before,
+            details=details,
+            usage=usage,
+            from_hook=from_hook,
+            system_message=UNSET if system is None else system,
+        ).id
+
+    # -- moving
+
+    def branch(self, entry_id: str) -> None:
+        """Continue from an entry of any branch. Remembered as soon as something is appended there.
+
+        Raises:
+            NoSuchEntry: no such entry; the leaf stays.
+        """
+        self._move(self._number(entry_id))
+
+    def reset_leaf(self) -> None:
+        """Continue from nothing: the next entry is a root."""
+        self._move(ROOT)
+
+    def move_to(self, entry_id: str | None) -> str:
+        """The same, and remembered at once: an entry of our own kind marks the place. Its id is the new leaf."""
+        before = self._leaf
+        self._move(self._number(entry_id))
+        try:
+            return self._append(PositionEntry).id
+        except BaseException:
+            self._move(before)
+            raise
+
+    def branch_with_summary(
+        self,
+        entry_id: str | None,
+        summary: str,
+        *,
+        details: Any | UnsetType = UNSET,
+        from_hook: bool | UnsetType = UNSET,
+        usage: Usage | UnsetType = UNSET,
+    ) -> str:
+        """Continue from an entry (None: from nothing) with a summary of the branch that is left."""
+        before, from_id = self._leaf, self.leaf_id or "root"
+        self._move(self._number(entry_id))
+        try:
+            return self._append(
+                BranchSummaryEntry, from_id=from_id, summary=summary, details=details, usage=usage, from_hook=from_hook
+            ).id
+        except BaseException:
+            self._move(before)
+            raise
+
+    def _move(self, number: int) -> None:
+        if number != self._leaf:
+            self._leaf = number
+            self._projection.move(number)
+
+    # -- life
+
+    def flush(self) -> None:
+        """Make everything stored so far survive a power loss: call it when a run has settled."""
+        self._lines.flush()
+
+    def close(self) -> None:
+        """Give the file free for others. A session in which nobody said anything leaves no file."""
+        self._lines.close()
+
+    def __enter__(self) -> SessionLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SessionLog {self.session_id} of {self.entry_count} entries>"
+
+    # -- inside
+
+    def _number(self, entry_id: str | None) -> int:
+        try:
+            return self._table.number(entry_id)
+        except KeyError:
+            raise NoSuchEntry(entry_id) from None
+
+    def _raw(self, number: int) -> bytes:
+        return self._lines.read(self._table.addresses[number], self._table.lengths[number])
+
+    def _read(self, number: int) -> Entry:
+        return entry_from_line(self._raw(number))
+
+    def _append(
+        self, entry_type: type[_Known], /, *, entry_id: str | None = None, now_ms: int | None = None, **fields: Any
+    ) -> _Known:
+        """Make, store, remember: in this order, so that memory never knows more than the file."""
+        self._take_news()
+        table = self._table
+        entry = entry_type(
+            id=entry_id or self._sources.entry_id(table.by_id),
+            parent_id=self.leaf_id,
+            timestamp=iso(self._sources.now_ms() if now_ms is None else now_ms),
+            **fields,
+        )
+        line = encode(entry)
+        head = _head_of(entry)
+        role = "" if head.message is UNSET else head.message.role
+        stored = sealed(line) if self._seals else line
+        address = self._lines.append(stored, talk=role in ("user", "assistant"))
+        self._leaf = table.add(head, self._leaf, address, len(stored))
+        self._projection.append(self._leaf, entry)
+        return entry
+
+    def _take_news(self) -> None:
+        """Learn what somebody else appended; the leaf stays ours."""
+        news = self._lines.news()
+        if news is None:
+            return
+        address, data = news
+        scan = Scan(header=self.header, table=self._table, first=len(self._table), size=address)
+        scan.feed(data)
+        scan.finish()
+        found = Damage("foreign lines", 0, f"{len(self._table) - scan.first} entries were read, the leaf stays")
+        self.report = OpenReport((*self.report.damages, found, *scan.damages), self.report.changed_file)
+
+
+def _head_of(entry: KnownEntry) -> Head:
+    """What the table keeps of a new entry."""
+    match entry:
+        case MessageEntry(message=message):
+            return Head(entry.id, "message", message=MessageHead(message.role))
+        case LabelEntry(target_id=target_id, label=label):
+            return Head(entry.id, "label", timestamp=entry.timestamp, target_id=target_id, label=label)
+        case SessionInfoEntry(name=name):
+            return Head(entry.id, "session_info", name=name)
+        case _:
+            return Head(entry.id, entry.type)

@@ -1,0 +1,45 @@
+"""Session packs: `run(folder)` gives, for every case, its id and the first difference (None if there is none).
+
+Cases that record a flaw of the reference are left out: what we do instead has tests of its own in `tests/session_log`.
+A pack that is not in `PACKS` (`agent-session`, `nested`, `retry`) concerns other rooms; add its runner here.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conformance import sessions_load, sessions_ops
+
+Json = Any
+Runner = Callable[[Json, Path], "str | None"]
+
+PACKS: dict[str, Runner] = {
+    "load": sessions_load.run_case,
+    "ops": sessions_ops.run_case,
+}
+
+
+def run(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """Every case of the known packs in a folder: `pack/id` and its first difference."""
+    for pack, runner in PACKS.items():
+        path = folder / f"{pack}.json"
+        if path.is_file():
+            yield from run_pack(path, runner)
+
+
+def run_pack(path: Path, runner: Runner) -> Iterator[tuple[str, str | None]]:
+    """Every case of one file."""
+    for case in json.loads(path.read_text(encoding="utf-8"))["cases"]:
+        if "flaw" in case:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                found = runner(case, Path(scratch))
+            except Exception:
+                found = traceback.format_exc(limit=-3)
+        yield f"{path.stem}/{case['id']}", found
