@@ -1,0 +1,249 @@
+"""`edit`: replace texts that stand exactly once in a file; all of them or none.
+
+Source: tools specification, 4; pinned by conformance/tools/edit.json. Argument forms besides the list of the schema are
+accepted, because models send them: the list as JSON text, a single edit, old and new text at the top level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from antiphon.core.calls import ToolResult
+from antiphon.core.content import Text
+from antiphon.core.wire import JsonObject, decode
+from antiphon.tools import paths
+from antiphon.tools.define import FunctionTool, ToolContext, tool
+from antiphon.tools.edit_match import Edit, EditRefused, Original, Replacement, plan, unify
+from antiphon.tools.edit_nearest import explain_missing
+from antiphon.tools.faults import OperationAborted, ToolFault, fault_code, refuse
+from antiphon.tools.line_diff import Region, changes, display_diff, split_lines, unified_patch
+from antiphon.tools.port import Commit, Files, Workspace
+from antiphon.tools.read_log import ReadLog, digest
+from antiphon.tools.workspace import READ_BYTES
+
+DESCRIPTION = (
+    "Change parts of a file. Each edit replaces one piece of text, which must stand exactly once in the file, blanks "
+    "and line breaks included. All edits look for their text in the file as it was; they must not overlap. Keep old "
+    "texts short, yet long enough to be unique. Put several changes of one file into one call."
+)
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "The file: relative to the working folder, or absolute"},
+        "edits": {
+            "type": "array",
+            "description": "The replacements",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "oldText": {"type": "string", "description": "The text to replace; must be unique in the file"},
+                    "newText": {"type": "string", "description": "What to put in its place"},
+                },
+                "required": ["oldText", "newText"],
+            },
+        },
+    },
+    "required": ["path", "edits"],
+}
+
+
+def edit_tool(
+    workspace: Workspace, *, log: ReadLog | None = None, nearest: bool = True, unchanged_since_read: bool = True
+) -> FunctionTool[..., Any]:
+    """The tool `edit`.
+
+    `nearest`: a refusal because a text is not there shows the places that come nearest. `unchanged_since_read`: a file
+    whose content is not what this conversation (`log`) last read or wrote is refused, until it has been read again.
+    """
+
+    @tool(
+        name="edit",
+        label="edit",
+        description=DESCRIPTION,
+        parameters=SCHEMA,
+        prepare=prepare_edit_arguments,
+        strict=True,
+        workspace=workspace,
+    )
+    async def edit(path: str, edits: list[JsonObject], *, ctx: ToolContext) -> ToolResult:
+        if not edits:
+            raise ToolFault("Edit tool input is invalid. edits must contain at least one replacement.")
+        wanted = [Edit(_clean(one["oldText"]), _clean(one["newText"])) for one in edits]
+        async with workspace.writing(path, ctx.signal) as turn:
+
+            def work(commit: Commit) -> Edited:
+                known = log.known(turn.path) if log is not None and unchanged_since_read else None
+                edited = edit_file(workspace.files, turn.path, path, wanted, known, commit, nearest=nearest)
+                if log is not None:
+                    log.note(turn.path, edited.digest)
+                return edited
+
+            edited = await turn.change(work)
+        return ToolResult(
+            content=(Text(text=f"Successfully replaced {len(edits)} block(s) in {path}."),), details=edited.details
+        )
+
+    return edit
+
+
+def prepare_edit_arguments(raw: JsonObject) -> JsonObject:
+    """The argument forms of models as the one of the schema. What fits no form is left for the check to refuse."""
+    given = dict(raw)
+    edits: Any = given.get("edits")
+    if isinstance(edits, str):
+        try:
+            edits = decode(edits)
+        except msgspec.DecodeError:
+            return given
+    if isinstance(edits, dict):
+        edits = [edits]
+    if isinstance(given.get("oldText"), str) and isinstance(given.get("newText"), str):
+        single = {"oldText": given.pop("oldText"), "newText": given.pop("newText")}
+        edits = [*edits, single] if isinstance(edits, list) else [single]
+    if isinstance(edits, list):
+        given["edits"] = edits
+    return given
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates: they stand for bytes of the file that are no UTF-8, and no model can mean those."""
+    return paths.to_utf8(text).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A change that was made."""
+
+    digest: bytes
+    details: JsonObject
+
+
+def edit_file(
+    files: Files,
+    real_path: str,
+    shown_path: str,
+    edits: Sequence[Edit],
+    known: bytes | None,
+    commit: Commit,
+    *,
+    nearest: bool,
+) -> Edited:
+    """Make the edits. `known`: digest of the content that the model has seen, if the file must still be that.
+
+    Raises:
+        ToolFault: anything that keeps the edits from being made; the file is then as it was.
+    """
+    before = _read(files, real_path, shown_path)
+    seen = digest((before,))
+    if known is not None and known != seen:
+        raise ToolFault(
+            f"{shown_path} has changed since it was last read here, so the edit was not made. "
+            "Read the file again, then repeat the edit if it still applies."
+        )
+    original = Original(before)
+    try:
+        replacements = plan(original, edits, shown_path)
+    except EditRefused as refusal:
+        raise ToolFault(_refusal_text(refusal, original, nearest)) from refusal
+    after = original.replaced(replacements)
+    if after == before:
+        raise ToolFault(
+            f"No changes made to {shown_path}. The replacement produced identical content. This might indicate an "
+            "issue with special characters or the text not existing as expected."
+        )
+    details = describe(original.text, replacements, shown_path)
+
+    def still_the_same() -> bool:
+        if digest(_chunks(files, real_path)) != seen:
+            raise ToolFault(f"{shown_path} was changed by somebody else during the edit, which was not made.")
+        return commit()
+
+    try:
+        made = files.replace(real_path, (after,), commit=still_the_same)
+    except OSError as error:
+        refuse(error, "open", real_path)
+    if not made:
+        raise OperationAborted
+    return Edited(digest((after,)), details)
+
+
+def _read(files: Files, real_path: str, shown_path: str) -> bytes:
+    try:
+        files.check_access(real_path, write=True)
+        return b"".join(_chunks(files, real_path))
+    except OSError as error:
+        raise ToolFault(f"Could not edit file: {shown_path}. Error code: {fault_code(error)}.") from error
+
+
+def _chunks(files: Files, path: str) -> Iterator[bytes]:
+    with files.open(path) as reader:
+        while chunk := reader.read(READ_BYTES):
+            yield chunk
+
+
+def _refusal_text(refusal: EditRefused, original: Original, nearest: bool) -> str:
+    if refusal.missing is None or not nearest:
+        return str(refusal)
+    return f"{refusal}\n\n{explain_missing(original.text, unify(refusal.missing.old))}"
+
+
+def describe(old_text: str, replacements: Sequence[Replacement], name: str) -> JsonObject:
+    """The change for displays and hosts: a diff to look at, a patch, and where to look first."""
+    new_text = _apply(old_text, replacements)
+    touched = _regions(old_text, new_text, replacements)
+    old, new = split_lines(printable(old_text)), split_lines(printable(new_text))
+    found = changes(old, new, touched)
+    width = len(str(max(old_text.count("\n"), new_text.count("\n")) + 1))
+    details: JsonObject = {
+        "diff": display_diff(old, new, found, width),
+        "patch": unified_patch(old, new, found, name),
+    }
+    if found:
+        details["firstChangedLine"] = found[0].new_start + 1
+    return details
+
+
+def printable(text: str) -> str:
+    """Bytes that are no UTF-8, kept in a text as lone surrogates, as U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _apply(text: str, replacements: Sequence[Replacement]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for one in replacements:
+        pieces += (text[at : one.start], one.new)
+        at = one.end
+    return "".join([*pieces, text[at:]])
+
+
+def _regions(old: str, new: str, replacements: Sequence[Replacement]) -> list[Region]:
+    """The lines that each replacement touches, before and after; counted piece by piece, once through the text."""
+    regions: list[Region] = []
+    at = old_line = shift = 0
+    for one in replacements:
+        first = old_line + old.count("\n", at, one.start)
+        last = first + old.count("\n", one.start, one.end)
+        added = one.new.count("\n")
+        start = first + shift
+        end = start + added + 1
+        regions.append(Region(first, last + 1, start, end))
+        shift += added - (last - first)
+        at, old_line = one.end, last
+    old_lines, new_lines = (text.count("\n") + (0 if text.endswith("\n") or not text else 1) for text in (old, new))
+    return [
+        Region(
+            min(one.old_start, old_lines),
+            min(one.old_end, old_lines),
+            min(one.new_start, new_lines),
+            min(one.new_end, new_lines),
+        )
+        for one in regions
+    ]

@@ -1,0 +1,117 @@
+"""Making pictures small enough for a model. The one file that needs an imaging library (Pillow, optional)."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+MAX_PIXELS = 2_000
+MAX_BASE64_BYTES = 4_718_592  # 4.5 MiB
+_QUALITIES = (85, 70, 55, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLimits:
+    """What a model takes at most. `max_base64_bytes` is the size of the encoded text."""
+
+    max_width: int = MAX_PIXELS
+    max_height: int = MAX_PIXELS
+    max_base64_bytes: int = MAX_BASE64_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """The picture to send, and the size it had."""
+
+    data: bytes
+    mime_type: str
+    width: int
+    height: int
+    original_width: int
+    original_height: int
+
+
+def base64_size(data: bytes) -> int:
+    return (len(data) + 2) // 3 * 4
+
+
+def can_resize() -> bool:
+    """Is the imaging library installed?"""
+    try:
+        importlib.import_module("PIL.Image")
+    except ImportError:
+        return False
+    return True
+
+
+def resized(data: bytes, limits: ImageLimits, stopped: Callable[[], bool]) -> Resized | None:
+    """The picture, upright, inside the limits; None: it cannot be decoded, or not be made small enough.
+
+    Lossless and lossy forms are tried and the smaller one wins; while none fits, lower qualities, then three quarters
+    of the size.
+    """
+    image = _open(data)
+    if image is None:
+        return None
+    original: tuple[int, int] = image.size
+    width, height = _fitting(original, limits)
+    while not stopped():
+        scaled = image if (width, height) == original else image.resize((width, height), _lanczos())
+        for encoded, mime_type in _candidates(scaled):
+            if base64_size(encoded) < limits.max_base64_bytes:
+                return Resized(encoded, mime_type, width, height, original[0], original[1])
+        if (width, height) == (1, 1):
+            return None
+        width, height = max(1, width * 3 // 4), max(1, height * 3 // 4)
+    return None
+
+
+def to_png(data: bytes) -> bytes | None:
+    """The picture as PNG; None: it cannot be decoded."""
+    image = _open(data)
+    return None if image is None else _png(image)
+
+
+def _open(data: bytes) -> Any | None:
+    image_module = importlib.import_module("PIL.Image")
+    turn = importlib.import_module("PIL.ImageOps")
+    try:
+        image = image_module.open(io.BytesIO(data))
+        image.load()
+        return turn.exif_transpose(image)
+    except Exception:  # the library raises what it likes for broken pictures
+        return None
+
+
+def _lanczos() -> Any:
+    return importlib.import_module("PIL.Image").Resampling.LANCZOS
+
+
+def _fitting(size: tuple[int, int], limits: ImageLimits) -> tuple[int, int]:
+    width, height = size
+    scale = min(1.0, limits.max_width / width, limits.max_height / height)
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _candidates(image: Any) -> Any:
+    """Encodings to try, best first: the smaller of PNG and JPEG 80, then JPEG of falling quality."""
+    first = [(_png(image), "image/png"), (_jpeg(image, 80), "image/jpeg")]
+    yield from sorted(first, key=lambda pair: len(pair[0]))
+    for quality in _QUALITIES:
+        yield _jpeg(image, quality), "image/jpeg"
+
+
+def _png(image: Any) -> bytes:
+    out = io.BytesIO()
+    plain = image if image.mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16") else image.convert("RGBA")
+    plain.save(out, "PNG")
+    return out.getvalue()
+
+
+def _jpeg(image: Any, quality: int) -> bytes:
+    out = io.BytesIO()
+    image.convert("RGB").save(out, "JPEG", quality=quality)
+    return out.getvalue()
