@@ -81,7 +81,7 @@ def _lists_better(file: bytes | None, expect: Json) -> bool:
 
 def _state(log: SessionLog, expect: Json) -> Json:
     """Whatever the case asks for."""
-    contributions = log.contributions()
+    contributions = log.projection().items
     got: Json = {
         "header": header_data(log),
         "sessionId": log.session_id,

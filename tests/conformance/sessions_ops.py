@@ -148,7 +148,7 @@ class Script:
             "leafId": log.leaf_id,
             "tree": tree_data(log.tree(), kinds=True),
             "name": log.name,
-            "contextEntries": [item.entry.id for item in log.contributions()],
+            "contextEntries": [item.entry.id for item in log.projection().items],
             "context": context_data(log),
         }
 

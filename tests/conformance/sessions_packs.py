@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import sessions_load, sessions_ops
+from tests.conformance import sessions_load, sessions_ops, sessions_small, sessions_summaries
 
 Json = Any
 Runner = Callable[[Json, Path], "str | None"]
@@ -21,6 +21,12 @@ Runner = Callable[[Json, Path], "str | None"]
 PACKS: dict[str, Runner] = {
     "load": sessions_load.run_case,
     "ops": sessions_ops.run_case,
+    "compaction": sessions_summaries.run_compaction,
+    "branch-summary": sessions_summaries.run_branch,
+    "convert": sessions_small.run_convert,
+    "estimate": sessions_small.run_estimate,
+    "serialize": sessions_small.run_serialize,
+    "errors": sessions_small.run_errors,
 }
 
 

@@ -85,6 +85,16 @@ def shortened(value: Json) -> Json:
     return {key: shortened(item) for key, item in value.items()}
 
 
+def without_false_totals(value: Json) -> Json:
+    """The value without `totalFromProvider: false`, which says no more than its absence."""
+    if isinstance(value, list):
+        return [without_false_totals(item) for item in value]
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if not (key == "totalFromProvider" and item is False)}
+        return {key: without_false_totals(item) for key, item in kept.items()}
+    return value
+
+
 class Names:
     """What stands for what: pairs of a real text and its name. Longer texts are replaced first."""
 

@@ -74,7 +74,7 @@ class ToolResultMessage(Spoken, frozen=True, kw_only=True, gc=False, tag="toolRe
     content: Content
     details: Any | UnsetType = UNSET
     usage: Usage | UnsetType = UNSET
-    nested_calls: list[Any] | UnsetType = UNSET
+    nested_calls: Any | UnsetType = UNSET
     is_error: bool
     timestamp: int | float = 0
     duration_ms: int | float | UnsetType = UNSET

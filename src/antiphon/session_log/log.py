@@ -7,7 +7,7 @@ changed. The log decides nothing about a conversation; it keeps the rules of the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -41,7 +41,7 @@ from antiphon.session_log.entries import (
 from antiphon.session_log.file import FileLines, Lines
 from antiphon.session_log.fork import forked, relinked
 from antiphon.session_log.line import sealed
-from antiphon.session_log.projection import Contribution, Projection, Settings, as_blocks
+from antiphon.session_log.projection import Projected, Projection, Settings, as_blocks
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
 from antiphon.session_log.scan import Scan
 from antiphon.session_log.stamps import Sources, iso, ms_of
@@ -125,9 +125,9 @@ class SessionLog:
         """What the model is told at the leaf. A value: later appends do not change it."""
         return self._projection.messages()
 
-    def contributions(self) -> Sequence[Contribution]:
-        """The same with its origin: per entry of the context its messages."""
-        return self._projection.contributions
+    def projection(self) -> Projected:
+        """The same with its origin: per entry of the context its messages. Valid until the next change."""
+        return self._projection.view()
 
     @property
     def settings(self) -> Settings:

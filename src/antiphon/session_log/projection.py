@@ -47,6 +47,20 @@ class Contribution(Struct, frozen=True, gc=False):
 
 
 @final
+class Projected(Struct, frozen=True, gc=False):
+    """The context of a leaf, entry by entry, in the order in which a model is told.
+
+    `compacted`: the first entry is the compaction in force. `after`: the place of the first entry behind it (0 without
+    one). `trusted_from`: the place behind the last edit or compaction; usage reported before it is of another context.
+    """
+
+    items: Sequence[Contribution]
+    compacted: bool
+    after: int
+    trusted_from: int
+
+
+@final
 class ModelChoice(Struct, frozen=True, gc=False):
     """The model in force on a path."""
 
@@ -122,16 +136,17 @@ def _time(entry: Entry) -> int:
     return ms_of(entry.timestamp) or 0
 
 
-def context_numbers(table: Table, leaf: int, read: Callable[[int], Entry]) -> tuple[list[int], int | None]:
-    """The entries that count for the model, in the order in which they do, and the compaction in force."""
+def context_numbers(table: Table, leaf: int, read: Callable[[int], Entry]) -> tuple[list[int], list[int]]:
+    """The entries that count for a model: the compaction in force with what it keeps (or none), and what follows."""
     after: list[int] = []
+    head: list[int] = []
     for number in table.upward(leaf):
         if table.kinds[number] == COMPACTION:
-            after.reverse()
-            return [number, *_kept(table, number, read), *after], number
+            head = [number, *_kept(table, number, read)]
+            break
         after.append(number)
     after.reverse()
-    return after, None
+    return head, after
 
 
 def _kept(table: Table, compaction: int, read: Callable[[int], Entry]) -> list[int]:
@@ -202,6 +217,8 @@ class Projection:
         self._place: dict[str, int] = {}
         self._edits: dict[str, ContextEditEntry] = {}
         self._leads: str | None = None
+        self._after = 0
+        self._trusted_from = 0
         self._messages: Transcript | None = None
         self._settings: Settings | None = None
 
@@ -231,6 +248,8 @@ class Projection:
         messages = contribution(entry, edit, leads=entry.id == self._leads)
         self._place[entry.id] = len(self._list)
         self._list.append(Contribution(entry, messages))
+        if type(entry) is ContextEditEntry:
+            self._trusted_from = max(self._trusted_from, len(self._list))
         if self._messages is not None and messages:
             self._messages = self._messages.extend(messages)
 
@@ -246,19 +265,19 @@ class Projection:
     def _build(self) -> None:
         if self._built:
             return
-        numbers, compaction = context_numbers(self._table, self._leaf, self._read)
-        entries = [self._read(number) for number in numbers]
+        head, after = context_numbers(self._table, self._leaf, self._read)
+        entries = [self._read(number) for number in (*head, *after)]
         self._edits = last_edits(entries)
-        self._leads = None if compaction is None else entries[0].id
+        self._leads = entries[0].id if head else None
+        self._after = self._trusted_from = len(head)
         for entry in entries:
             self._add(entry)
         self._built = True
 
-    @property
-    def contributions(self) -> Sequence[Contribution]:
+    def view(self) -> Projected:
         """Per context entry its messages. Read only; valid until the next append."""
         self._build()
-        return self._list
+        return Projected(self._list, self._leads is not None, self._after, self._trusted_from)
 
     def holds(self, entry_id: str) -> bool:
         """Is the entry known to be in the context? Never true for one that is not; costs nothing."""
