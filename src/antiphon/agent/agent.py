@@ -16,6 +16,7 @@ from antiphon.agent.listeners import Listener, Listeners
 from antiphon.agent.view import AgentState, View
 from antiphon.core.content import Image, Text
 from antiphon.core.events import AgentEvent, LiveMessage
+from antiphon.core.growing import grown
 from antiphon.core.hooks import (
     AfterHook,
     BeforeHook,
@@ -27,13 +28,12 @@ from antiphon.core.hooks import (
     TransformContext,
 )
 from antiphon.core.limits import NOTHING_USED, Tally, reached
-from antiphon.core.growing import grown
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
 from antiphon.core.policy import DEFAULT, Policy, RunLimits
 from antiphon.core.ports import AbortSignal, Clock, ExecutionMode, ModelStream, Tool
 from antiphon.core.queues import Queued, QueueMode
-from antiphon.core.states import Prompt, Rules, Run
+from antiphon.core.states import Prompt, Run, rules_of
 from antiphon.core.system_state import initial_system_message
 from antiphon.core.toolbox import NO_TOOLS, Toolbox
 from antiphon.core.transcript import Transcript
@@ -247,9 +247,7 @@ class Agent:
 
     # -- running --------------------------------------------------------------------------------------------------
 
-    async def prompt(
-        self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()
-    ) -> RunOutcome:
+    async def prompt(self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()) -> RunOutcome:
         """Say something and run until the agent is idle again.
 
         Raises:
@@ -304,9 +302,7 @@ class Agent:
             outcome = await self.continue_()
         return outcome
 
-    def run(
-        self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()
-    ) -> AsyncIterator[AgentEvent]:
+    def run(self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()) -> AsyncIterator[AgentEvent]:
         """The same run as an iteration over its events; the run waits for its reader.
 
         Leaving the iteration early cancels the run, closes what is open, and joins it.
@@ -367,7 +363,13 @@ class Agent:
         )
         config = self._config()
         run = Run(
-            rules=Rules(policy=self.policy, limits=self._limits(), tool_execution=self.tool_execution),
+            rules=rules_of(
+                self.policy,
+                self.limits,
+                self.tool_execution,
+                asks_request=self.prepare_request is not None,
+                asks_next=self.prepare_next_turn is not None,
+            ),
             transcript=self._view.transcript,
             toolbox=self._toolbox,
             new=grown(),

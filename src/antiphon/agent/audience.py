@@ -48,7 +48,7 @@ class Queues:
         return self._lease("follow_up", taken)
 
     def _lease(self, queue: QueueName, taken: tuple[Queued, ...]) -> tuple[Message, ...]:
-        self.leased += [(queue, item) for item in taken]
+        self.leased.extend((queue, item) for item in taken)
         return tuple([item.message for item in taken])
 
     def delivered(self) -> None:
@@ -86,9 +86,7 @@ class RunAudience:
 
     __slots__ = ("_listeners", "_queues", "_returns", "_signal", "_view")
 
-    def __init__(
-        self, view: View, listeners: Listeners, queues: Queues, signal: AbortSignal, *, returns: bool
-    ) -> None:
+    def __init__(self, view: View, listeners: Listeners, queues: Queues, signal: AbortSignal, *, returns: bool) -> None:
         self._view = view
         self._listeners = listeners
         self._queues = queues
@@ -100,7 +98,12 @@ class RunAudience:
         change = CHANGES.get(type(event))
         if change is not None:
             change(self._view, event)
-        return self._listeners.tell(event, self._signal)
+        listeners = self._listeners
+        if len(listeners.subscriptions) == 1:  # the usual case, without a loop around it
+            only = listeners.subscriptions[0]
+            if only.plain:
+                return only.listener(event, self._signal)
+        return listeners.tell(event, self._signal)
 
     def delivered(self) -> None:
         self._queues.delivered()

@@ -19,12 +19,17 @@ Listener: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None
 Note: TypeAlias = Callable[[str, BaseException, AgentEvent | None], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Subscription:
-    """One listener. The same function subscribed twice is two of them."""
+    """One listener. The same function subscribed twice is two of them. `live`: it was not taken away yet."""
 
     listener: Listener
     critical: bool
+    live: bool = True
+
+    @property
+    def plain(self) -> bool:
+        return not self.critical
 
 
 @final
@@ -46,6 +51,7 @@ class Listeners:
         self.subscriptions = (*self.subscriptions, mine)
 
         def unsubscribe() -> None:
+            mine.live = False
             self.subscriptions = tuple(s for s in self.subscriptions if s is not mine)
 
         return unsubscribe
@@ -60,6 +66,8 @@ class Listeners:
         subscriptions = self.subscriptions
         failed: BaseException | None = None
         for index, subscription in enumerate(subscriptions):
+            if not subscription.live:
+                continue
             try:
                 waiting = subscription.listener(event, signal)
             except Exception as error:  # noqa: BLE001 - the border to listeners
@@ -82,6 +90,8 @@ class Listeners:
         """Wait for the first of these, then tell the others."""
         first = True
         for subscription in subscriptions:
+            if not first and not subscription.live:
+                continue
             try:
                 pending = waiting if first else subscription.listener(event, signal)
                 first = False

@@ -26,7 +26,9 @@ from antiphon.core.transcript import Transcript
 
 @final
 class View:
-    """What the events so far amount to. Calls are pending by position, so an id that repeats is pending until its last."""
+    """What the events so far amount to. Calls are pending by position, so an id that repeats is pending until its
+    last.
+    """
 
     __slots__ = ("_ids_are_a_set", "error_message", "pending", "streaming_message", "transcript")
 

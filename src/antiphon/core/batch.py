@@ -234,5 +234,3 @@ def _start_event(position: int, call: ToolCall) -> ToolExecutionStart:
 
 def _skip(run: Run, call: ToolCall, reason: SkipReason) -> Outcome:
     return skipped(call, reason, typed=run.rules.policy.skip_details == "typed")
-
-

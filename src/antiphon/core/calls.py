@@ -11,9 +11,7 @@ from antiphon.core.messages import ToolResultMessage
 from antiphon.core.usage import Usage
 from antiphon.core.wire import EXTRA, JsonObject, Wire
 
-SkipReason: TypeAlias = Literal[
-    "length", "error", "aborted", "unexpected-stop", "duplicate-id", "limit", "fault"
-]
+SkipReason: TypeAlias = Literal["length", "error", "aborted", "unexpected-stop", "duplicate-id", "limit", "fault"]
 CutReason: TypeAlias = Literal["aborted", "timeout", "cancelled", "deadline", "fault"]
 
 
@@ -21,8 +19,8 @@ CutReason: TypeAlias = Literal["aborted", "timeout", "cancelled", "deadline", "f
 class ToolResult(Wire, frozen=True, kw_only=True, gc=False):
     """What a tool gives back.
 
-    `details` is for displays and hosts, `structured_content` for programs; neither reaches the model. `is_error` reports
-    failure without raising. `terminate` exactly true: no further request is needed for this result.
+    `details` is for displays and hosts, `structured_content` for programs; neither reaches the model. `is_error`
+    reports failure without raising. `terminate` exactly true: no further request is needed for this result.
     """
 
     content: Content = ()

@@ -7,7 +7,7 @@ extensions of one window shares its storage, the second gets its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from msgspec import Struct
 
@@ -36,6 +36,11 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
         items = self.items
         return iter(items if len(items) == self.count else items[: self.count])
 
+    def __getitem__(self, index: int) -> T:
+        if not -self.count <= index < self.count:
+            raise IndexError(f"item {index} of {self.count}")
+        return self.items[index if index >= 0 else self.count + index]
+
     def tuple(self) -> tuple[T, ...]:
         """The items as a tuple: O(n)."""
         items = self.items
@@ -48,6 +53,6 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
         return hash((id(self.items), self.count))
 
 
-def grown() -> Grown[T]:
+def grown() -> Grown[Any]:
     """An empty sequence with storage of its own."""
     return Grown([], 0)

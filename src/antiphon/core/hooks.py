@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Content, ToolCall
+from antiphon.core.growing import Grown
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.ports import AbortSignal, Tool
@@ -20,26 +20,26 @@ from antiphon.core.usage import Usage
 from antiphon.core.wire import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+@final
+class Context(Struct, frozen=True):
     """What the model may see: messages, and the tools that can run. `tools` None: none were given."""
 
     messages: Sequence[Message] = ()
     tools: Sequence[Tool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+@final
+class Turn(Struct, frozen=True):
     """A finished turn. `context` holds its answer and results; `new_messages` is what the run would return now."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
     context: Context
-    new_messages: Sequence[Message]
+    new_messages: Grown[Message]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestInfo:
+@final
+class RequestInfo(Struct, frozen=True):
     """A request about to leave."""
 
     context: Context
@@ -47,8 +47,8 @@ class RequestInfo:
     thinking_level: ThinkingLevel
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeToolCall:
+@final
+class BeforeToolCall(Struct, frozen=True):
     """A call that passed its checks. `args` is the object the tool will get: edits count and are not checked again."""
 
     assistant_message: AssistantMessage
@@ -57,8 +57,8 @@ class BeforeToolCall:
     context: Context
 
 
-@dataclass(frozen=True, slots=True)
-class AfterToolCall:
+@final
+class AfterToolCall(Struct, frozen=True):
     """An executed call. `result` and `is_error` are what the tool gave, before overrides."""
 
     assistant_message: AssistantMessage
@@ -69,8 +69,8 @@ class AfterToolCall:
     context: Context
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeDecision:
+@final
+class BeforeDecision(Struct, frozen=True):
     """Refuse a call. `terminate` exactly true: no further request is needed for it."""
 
     block: bool = False
@@ -78,20 +78,20 @@ class BeforeDecision:
     terminate: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class AfterOverride:
+@final
+class AfterOverride(Struct, frozen=True):
     """Fields of a result to replace, one by one, without merging. UNSET and None: keep what the tool gave."""
 
-    content: Content | None | UnsetType = UNSET
+    content: Content | UnsetType | None = UNSET
     details: Any = UNSET
     structured_content: Any = UNSET
-    is_error: bool | None | UnsetType = UNSET
-    usage: Usage | None | UnsetType = UNSET
+    is_error: bool | UnsetType | None = UNSET
+    usage: Usage | UnsetType | None = UNSET
     terminate: Any = UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class RequestUpdate:
+@final
+class RequestUpdate(Struct, frozen=True):
     """Replace context, model or level, for this request and all later ones of the run."""
 
     context: Context | None = None
@@ -99,8 +99,8 @@ class RequestUpdate:
     thinking_level: ThinkingLevel | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NextTurn:
+@final
+class NextTurn(Struct, frozen=True):
     """The same before a further turn, and messages to announce and append first."""
 
     messages: Sequence[Message] = ()
@@ -115,12 +115,12 @@ ConvertToLlm: TypeAlias = Callable[[Sequence[Message]], Sequence[Message] | Awai
 TransformContext: TypeAlias = Callable[
     [Sequence[Message], AbortSignal], Sequence[Message] | Awaitable[Sequence[Message]]
 ]
-GetApiKey: TypeAlias = Callable[[str], str | None | Awaitable[str | None]]
-PrepareRequest: TypeAlias = Callable[[RequestInfo, AbortSignal], RequestUpdate | None | Awaitable[RequestUpdate | None]]
-PrepareNextTurn: TypeAlias = Callable[[Turn, AbortSignal], NextTurn | None | Awaitable[NextTurn | None]]
+GetApiKey: TypeAlias = Callable[[str], str | Awaitable[str | None] | None]
+PrepareRequest: TypeAlias = Callable[[RequestInfo, AbortSignal], RequestUpdate | Awaitable[RequestUpdate | None] | None]
+PrepareNextTurn: TypeAlias = Callable[[Turn, AbortSignal], NextTurn | Awaitable[NextTurn | None] | None]
 FinishTurn: TypeAlias = Callable[[Turn, AbortSignal], TurnDecision | Awaitable[TurnDecision]]
 BeforeHook: TypeAlias = Callable[
-    [BeforeToolCall, AbortSignal], BeforeDecision | None | Awaitable[BeforeDecision | None]
+    [BeforeToolCall, AbortSignal], BeforeDecision | Awaitable[BeforeDecision | None] | None
 ]
-AfterHook: TypeAlias = Callable[[AfterToolCall, AbortSignal], AfterOverride | None | Awaitable[AfterOverride | None]]
-PollMessages: TypeAlias = Callable[[], Sequence[Message] | None | Awaitable[Sequence[Message] | None]]
+AfterHook: TypeAlias = Callable[[AfterToolCall, AbortSignal], AfterOverride | Awaitable[AfterOverride | None] | None]
+PollMessages: TypeAlias = Callable[[], Sequence[Message] | Awaitable[Sequence[Message] | None] | None]

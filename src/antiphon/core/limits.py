@@ -1,4 +1,6 @@
-"""What a run has used, and whether a bound is reached. Pure arithmetic; asked only where a further request would follow."""
+"""What a run has used, and whether a bound is reached. Pure arithmetic; asked only where a further request would
+follow.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from antiphon.core.wire import encode
 
 @final
 class Tally(Struct, frozen=True, kw_only=True, gc=False):
-    """What a run has used so far. `repeated`: how often the last call came with the same arguments and result in a row."""
+    """What a run has used so far. `repeated`: how often the last call came with the same arguments and result in a
+    row.
+    """
 
     turns: int = 0
     tool_calls: int = 0

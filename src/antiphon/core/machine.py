@@ -15,8 +15,15 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, structs
 
-from antiphon.core.batch import batch_faulted, call_checked, call_finished, call_progressed, look_at_next, open_batch
-from antiphon.core.batch import refuse_all as refuse_all_calls
+from antiphon.core.batch import (
+    batch_faulted,
+    call_checked,
+    call_finished,
+    call_progressed,
+    look_at_next,
+    open_batch,
+    refuse_all,
+)
 from antiphon.core.content import Content, Text
 from antiphon.core.events import (
     AgentEnd,
@@ -79,8 +86,8 @@ from antiphon.core.states import (
     Preparing,
     Progress,
     Prompt,
-    RequestPrepared,
     Requesting,
+    RequestPrepared,
     Responding,
     Run,
     State,
@@ -126,13 +133,16 @@ def _announced_turn(
     run = _announce(run, messages, commands, leased_from=len(prepared), inserted=inserted)
     if run.stopped is not None and run.rules.policy.check_abort_before_request:
         return _close_unanswered(run, at, commands)
+    if not run.rules.asks_request:
+        commands.append(Compose(run))
+        return Asking(run), commands
     commands.append(PrepareRequest(run))
     return Composing(run), commands
 
 
 def _declared(run: Run, messages: tuple[Message, ...], at: int) -> tuple[Run, tuple[Message, ...], int]:
     """The messages with the tool changes that have to be told, and the place of a message put among them (or -1)."""
-    if run.declared is run.toolbox and not any(type(m) is SystemMessage for m in messages):
+    if run.declared is run.toolbox and run.toolbox.unique and not any(type(m) is SystemMessage for m in messages):
         return run, messages, -1
     told = declare(messages, run.transcript.system, run.toolbox.tools, timestamp=at)
     inserted = -1 if len(told) == len(messages) else 0
@@ -202,7 +212,7 @@ def answered(s: Requesting | Responding, i: Answered) -> Step:
     run = s.run
     message = structs.replace(i.message, thinking_level=run.thinking_level)
     calls = calls_of(message)
-    after = after_response(run.rules.policy, message.stop_reason, bool(calls))
+    after = after_response(run.rules.table, message.stop_reason, bool(calls))
     if after.then == "fail":
         message = _broken(message)
     return _answer_done(run, message, after, announced=type(s) is Responding)
@@ -225,7 +235,7 @@ def _without_calls(run: Run, message: AssistantMessage, after: After, commands: 
     results: tuple[ToolResultMessage, ...] = ()
     refused = after.calls == "refuse"
     if refused:
-        results = refuse_all_calls(run, message, calls_of(message), after.skip, int(message.timestamp), commands)
+        results = refuse_all(run, message, calls_of(message), after.skip, int(message.timestamp), commands)
         after, run = _length_retry(run, after)
     tools_left = refused and after.then == "go on"
     state = _finish(run, after, message, results, tools_left, terminated=False, commands=commands)
@@ -317,29 +327,33 @@ def steering_answered(s: Steering, i: Drained) -> Step:
     """Steering or unanswered tools: a further turn. Else follow-ups are asked."""
     if not i.messages and not s.tools_left:
         return FollowUp(s.run, s.turn, s.wants_more, s.ends), [Drain("follow_up")]
-    return _toward_next(s.run, s.turn, i.messages, asked=s.tools_left or s.wants_more, ends=s.ends)
+    return _toward_next(s.run, s.turn, i.messages, i.at, asked=s.tools_left or s.wants_more, ends=s.ends)
 
 
 def follow_up_answered(s: FollowUp, i: Drained) -> Step:
     """A follow-up, or a host that asked for more: a further turn. Else the run ends by itself."""
     if not i.messages and not s.wants_more:
         return _end(s.run, s.ends, [])
-    return _toward_next(s.run, s.turn, i.messages, asked=s.wants_more, ends=s.ends)
+    return _toward_next(s.run, s.turn, i.messages, i.at, asked=s.wants_more, ends=s.ends)
 
 
-def _toward_next(run: Run, turn: Turn, pending: tuple[Message, ...], *, asked: bool, ends: EndReason) -> Step:
+def _toward_next(run: Run, turn: Turn, pending: tuple[Message, ...], at: int, *, asked: bool, ends: EndReason) -> Step:
     """Prepare a further turn; `asked`: the limits were consulted before the queues."""
     stopped = run.stopped is not None and run.rules.policy.check_abort_before_request
     limit = None if asked else reached(run.rules.limits, run.tally)
     if stopped or limit is not None:
         reason = _stop_reason(run, "aborted") if limit is None or stopped else limit.name
         return _give_back(run, pending, (), reason, None if stopped else limit)
-    return Preparing(run, pending, not pending, ends), [PrepareNext(turn)]
+    state = Preparing(run, pending, not pending, ends)
+    if not run.rules.asks_next:
+        return next_turn_prepared(state, Prepared(None, at))
+    return state, [PrepareNext(turn)]
 
 
 def next_turn_prepared(s: Preparing, i: Prepared) -> Step:
     """Take over what the hook wants. If nothing is pending, steering that came meanwhile is taken as well."""
-    run, prepared = s.run, ()
+    run = s.run
+    prepared: tuple[Message, ...] = ()
     if i.update is not None:
         run, prepared = _updated(run, i.update), tuple(i.update.messages)
     if s.polls_again:
@@ -467,7 +481,7 @@ def _failure(run: Run, text: str, content: Content, at: int) -> AssistantMessage
 
 
 def _failed_after(run: Run, failure: AssistantMessage) -> After:
-    return after_response(run.rules.policy, failure.stop_reason, bool(calls_of(failure)))
+    return after_response(run.rules.table, failure.stop_reason, bool(calls_of(failure)))
 
 
 def _close_unanswered(run: Run, at: int, commands: list[Command]) -> Step:
@@ -595,14 +609,19 @@ GROWTH: tuple[type, ...] = (
 )
 INTERRUPTIBLE: tuple[type, ...] = tuple(dict.fromkeys(state for state, _, _ in ROWS if state is not Idle))
 
-RULES: dict[type, dict[type, Callable[[Any, Any], Step]]] = {}
-for _state, _given, _then in (
-    *ROWS,
-    *((Requesting, growth, growth_dropped) for growth in GROWTH),
-    *((Responding, growth, answer_grew) for growth in GROWTH),
-    *((state, Interrupt, interrupted) for state in INTERRUPTIBLE),
-):
-    RULES.setdefault(_state, {})[_given] = _then
+
+def _rules() -> dict[type, dict[type, Callable[[Any, Any], Step]]]:
+    rules: dict[type, dict[type, Callable[[Any, Any], Step]]] = {}
+    rows: list[Row] = list(ROWS)
+    rows += [(Requesting, growth, growth_dropped) for growth in GROWTH]
+    rows += [(Responding, growth, answer_grew) for growth in GROWTH]
+    rows += [(state, Interrupt, interrupted) for state in INTERRUPTIBLE]
+    for state, given, then in rows:
+        rules.setdefault(state, {})[given] = then
+    return rules
+
+
+RULES = _rules()
 
 
 def step(state: State, given: Input) -> Step:
@@ -611,8 +630,8 @@ def step(state: State, given: Input) -> Step:
     Raises:
         ProtocolError: this state cannot receive this input; the driver or a provider is at fault.
     """
-    rules = RULES.get(type(state))
-    rule = None if rules is None else rules.get(type(given))
-    if rule is None:
-        raise ProtocolError(f"{type(state).__name__} cannot receive {type(given).__name__}")
+    try:
+        rule = RULES[type(state)][type(given)]
+    except KeyError:
+        raise ProtocolError(f"{type(state).__name__} cannot receive {type(given).__name__}") from None
     return rule(state, given)

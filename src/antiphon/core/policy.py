@@ -66,6 +66,7 @@ class Policy:
     fault_closing: Literal["failure sequence", "innermost first"] = "innermost first"
     hook_messages: Literal["live list", "snapshot"] = "snapshot"
     natural_end: Literal["natural", "end"] = "natural"
+    nameless_error: Literal["empty", "class name"] = "class name"
     limits: RunLimits = NO_LIMITS
 
 
@@ -84,6 +85,7 @@ PI = Policy(
     listener_fault="ends the run",
     fault_closing="failure sequence",
     hook_messages="live list",
+    nameless_error="empty",
 )
 
 DEFAULT = Policy(name="default", limits=RunLimits(max_turns=VERY_MANY_TURNS))
@@ -119,6 +121,9 @@ EndReason: TypeAlias = Literal[
 """Why a run is over."""
 
 
+Calls: TypeAlias = Literal["none", "run", "refuse", "leave"]
+
+
 @dataclass(frozen=True, slots=True)
 class After:
     """What a final answer leads to.
@@ -128,7 +133,7 @@ class After:
     `reason`: how the run ends at a hard end.
     """
 
-    calls: Literal["none", "run", "refuse", "leave"]
+    calls: Calls
     then: Literal["go on", "hard end", "fail"]
     skip: SkipReason = "error"
     reason: EndReason = "stop"
@@ -142,7 +147,7 @@ def decision_table(policy: Policy) -> dict[tuple[str, bool], After]:
     """(why the model stopped, are there calls?) -> what follows. Total over every stop reason there is."""
     stop = After("run", "go on") if policy.on_stop_with_calls == "execute" else _REFUSED_STOP
     natural = After("none", "go on") if policy.natural_end == "natural" else After("none", "hard end")
-    pair = "refuse" if policy.pair_unexecuted == "always" else "leave"
+    pair: Calls = "refuse" if policy.pair_unexecuted == "always" else "leave"
     retry = policy.on_length_calls == "retry"
     broken = policy.on_unknown_stop == "failure"
     cut = natural if policy.on_length_end == "natural" else After("none", "hard end", reason="length")
@@ -167,9 +172,8 @@ def decision_table(policy: Policy) -> dict[tuple[str, bool], After]:
 _REFUSED_STOP = After("refuse", "hard end", "unexpected-stop", "error")
 
 
-def after_response(policy: Policy, stop_reason: str, has_calls: bool) -> After:
-    """The row of the decision table; a stop reason that nobody knows counts as `pending`."""
-    table = decision_table(policy)
+def after_response(table: dict[tuple[str, bool], After], stop_reason: str, has_calls: bool) -> After:
+    """The row of a decision table; a stop reason that nobody knows counts as `pending`."""
     return table.get((stop_reason, has_calls)) or table["pending", has_calls]
 
 

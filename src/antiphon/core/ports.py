@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, final
+
+from msgspec import Struct, field
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Block
@@ -42,8 +43,8 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+@final
+class ModelRequest(Struct, frozen=True):
     """One question to a model. Prompt and tools are inside the system messages of `messages`.
 
     `messages` is read only and may be a window on a growing transcript (`core/transcript.Snapshot`); an adapter that
@@ -56,7 +57,7 @@ class ModelRequest:
     signal: AbortSignal
     api_key: str | None = None
     session_id: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ModelStream(Protocol):
@@ -65,7 +66,9 @@ class ModelStream(Protocol):
     The iterator is closed (`aclose`) when its consumer is done with it, so an async generator releases what it holds.
     """
 
-    def __call__(self, request: ModelRequest, /) -> AsyncIterator[ResponseEvent] | Awaitable[AsyncIterator[ResponseEvent]]: ...
+    def __call__(
+        self, request: ModelRequest, /
+    ) -> AsyncIterator[ResponseEvent] | Awaitable[AsyncIterator[ResponseEvent]]: ...
 
 
 ExecutionMode: TypeAlias = Literal["parallel", "sequential"]

@@ -1,7 +1,7 @@
 """What a model stream says while it answers.
 
-Events carry what is new, not what is there already: the answer so far is a fold of them (`core/response`). Any event but
-the last may be missing. `Done` or `Failed` is the last one and carries the final message.
+Events carry what is new, not what is there already: the answer so far is a fold of them (`core/response`). Any event
+but the last may be missing. `Done` or `Failed` is the last one and carries the final message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The nouns of a run: its states, what it can be told (inputs), and what it asks for (commands).
 
-States are types: each holds exactly what its moment needs, so no field is ever "not used right now". A state is a value;
-transcripts, results and snapshots inside it are windows on shared append-only storage, so a step copies nothing.
+States are types: each holds exactly what its moment needs, so no field is ever "not used right now". A state is a
+value; transcripts, results and snapshots inside it are windows on shared append-only storage, so a step copies nothing.
 
 Commands are either events (to be told to everybody) or questions. A list of commands has at most one kind of question,
 at its end, and the state waits for its answer.
@@ -21,7 +21,7 @@ from antiphon.core.hooks import Context, NextTurn, RequestUpdate, Turn
 from antiphon.core.limits import LimitReached, Tally
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
 from antiphon.core.model import Model, ThinkingLevel
-from antiphon.core.policy import After, EndReason, Policy, RunLimits
+from antiphon.core.policy import After, EndReason, Policy, RunLimits, decision_table
 from antiphon.core.ports import ExecutionMode, ModelRequest
 from antiphon.core.response import AnswerSoFar
 from antiphon.core.response_events import Growth, Start
@@ -33,11 +33,33 @@ QueueName: TypeAlias = Literal["steering", "follow_up"]
 
 @final
 class Rules(Struct, frozen=True, kw_only=True):
-    """What stays the same for a whole run."""
+    """What stays the same for a whole run. `asks_…`: is there a hook that answers this question?"""
 
     policy: Policy
     limits: RunLimits
     tool_execution: ExecutionMode = "parallel"
+    table: dict[tuple[str, bool], After]
+    asks_request: bool = True
+    asks_next: bool = True
+
+
+def rules_of(
+    policy: Policy,
+    limits: RunLimits | None,
+    tool_execution: ExecutionMode,
+    *,
+    asks_request: bool = True,
+    asks_next: bool = True,
+) -> Rules:
+    """The rules of a run; without limits of its own it has those of the policy."""
+    return Rules(
+        policy=policy,
+        limits=policy.limits if limits is None else limits,
+        tool_execution=tool_execution,
+        table=decision_table(policy),
+        asks_request=asks_request,
+        asks_next=asks_next,
+    )
 
 
 @final
@@ -356,7 +378,9 @@ class Deliver(Struct, frozen=True):
 
 @final
 class GiveBack(Struct, frozen=True):
-    """These messages were taken and not announced. `leased` go back to their queue, `prepared` are named as undelivered."""
+    """These messages were taken and not announced. `leased` go back to their queue, `prepared` are named as
+    undelivered.
+    """
 
     leased: tuple[Message, ...]
     prepared: tuple[Message, ...]

@@ -12,7 +12,7 @@ from antiphon.core.ports import Tool
 class Toolbox:
     """An immutable set of tools. Of equal names the first one counts. `tools` None: none were given."""
 
-    __slots__ = ("_index", "tools")
+    __slots__ = ("_index", "tools", "unique")
 
     def __init__(self, tools: Sequence[Tool] | None = None) -> None:
         self.tools: tuple[Tool, ...] | None = None if tools is None else tuple(tools)
@@ -20,6 +20,7 @@ class Toolbox:
         for tool in self.tools or ():
             index.setdefault(tool.name, tool)
         self._index = index
+        self.unique = len(index) == len(self.tools or ())
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name."""

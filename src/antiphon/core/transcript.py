@@ -22,15 +22,20 @@ class Transcript(Sequence[Message]):
 
     __slots__ = ("_hosts", "_items", "_length", "_system")
 
+    _items: list[Message]
+    _length: int
+    _hosts: int
+    _system: SystemState | None
+
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         if isinstance(messages, Transcript):
             self._items, self._length = messages._items, messages._length
             self._hosts, self._system = messages._hosts, messages._system
             return
-        self._items: list[Message] = list(messages)
-        self._length: int = len(self._items)
-        self._hosts: int = sum(1 for m in self._items if type(m) is HostMessage)
-        self._system: SystemState | None = None
+        self._items = list(messages)
+        self._length = len(self._items)
+        self._hosts = sum(1 for m in self._items if type(m) is HostMessage)
+        self._system = None
 
     def append(self, message: Message) -> Transcript:
         """A transcript with one more message. O(1), unless this window was extended before (then O(n))."""
@@ -45,7 +50,9 @@ class Transcript(Sequence[Message]):
         longer._length = self._length + 1
         longer._hosts = self._hosts + 1 if kind is HostMessage else self._hosts
         system = self._system
-        longer._system = system.apply(message) if kind is SystemMessage and system is not None else system
+        longer._system = system
+        if system is not None and isinstance(message, SystemMessage):
+            longer._system = system.apply(message)
         return longer
 
     def extend(self, messages: Iterable[Message]) -> Transcript:

@@ -120,5 +120,5 @@ def without_surrogates(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {without_surrogates(k): without_surrogates(v) for k, v in cast("JsonObject", value).items()}
     if isinstance(value, list):
-        return [without_surrogates(item) for item in cast("list[Any]", value)]
+        return [without_surrogates(item) for item in value]
     return value

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, final
 
 from antiphon.core.calls import CutReason
@@ -20,8 +21,9 @@ from antiphon.loop.abort import DerivedSignal
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.leash import Cut, Leash, LetGo
 from antiphon.loop.outcome import FaultRecord
-from antiphon.loop.running import RunningCalls
-from antiphon.loop.tool_call import error_text
+from antiphon.loop.pump import Pump
+from antiphon.loop.running import RunningCall, RunningCalls
+from antiphon.loop.tool_call import Ready, error_text
 
 
 class CriticalFault(Exception):  # noqa: N818
@@ -66,6 +68,8 @@ class Boundary:
 
     __slots__ = (
         "abandoned",
+        "aborted",
+        "alone",
         "audience",
         "calls",
         "cancelled",
@@ -76,7 +80,10 @@ class Boundary:
         "leash",
         "loop",
         "policy",
+        "pump",
+        "pump_fault",
         "raises",
+        "ready",
         "sequence_told",
         "signal",
         "undelivered",
@@ -89,7 +96,8 @@ class Boundary:
         signal: DerivedSignal,
         audience: Audience,
         context: Callable[[], Context],
-        inbox: Any,
+        inbox: deque[Input],
+        tell_progress: Callable[[], Coroutine[Any, Any, None]],
         *,
         raises: bool,
     ) -> None:
@@ -98,9 +106,10 @@ class Boundary:
         self.signal = signal
         self.audience = audience
         self.raises = raises
+        self.aborted = False
         self.loop = asyncio.get_running_loop()
-        self.leash = Leash(self._on_cancelled)
-        self.leash.exempt = audience.busy_with_critical
+        self.leash = Leash(self._on_cancelled, config.close_timeout)
+        self.leash.exempt = self._must_not_be_cut
         audience.report_to(self.note)
         self.inbox = inbox
         self.woken: asyncio.Future[None] | None = None
@@ -112,12 +121,20 @@ class Boundary:
             after_hook=config.after_tool_call,
             context=context,
         )
+        self.ready: dict[int, Ready] = {}
         self.faults: list[FaultRecord] = []
         self.abandoned: list[str] = self.calls.abandoned
         self.undelivered: list[Message] = []
         self.cancelled = 0
         self.sequence_told = False
         self.exit: BaseException | None = None
+        self.alone: RunningCall | None = None
+        self.pump = Pump(self.loop, tell_progress)
+        self.pump_fault: BaseException | None = None
+
+    def _must_not_be_cut(self) -> bool:
+        """A store may finish writing; a lone call that was told to stop has a time limit of its own."""
+        return self.audience.busy_with_critical() or (self.alone is not None and self.alone.stopping)
 
     def now(self) -> int:
         return self.config.clock.now_ms()
@@ -139,7 +156,7 @@ class Boundary:
             self.sequence_told = True
         else:
             self.calls.stop("fault", self.policy.abort_grace)
-        return Fault(error_text(error), self.now(), withdrawn)
+        return Fault(error_text(error, self.policy), self.now(), withdrawn)
 
     def failed(self, where: str, error: BaseException) -> Fault:
         """Foreign code that was asked something has failed."""
@@ -179,15 +196,25 @@ class Boundary:
             waiting = self.audience.tell(event)
             if waiting is not None:
                 await self.leash.hold(waiting)
-        except (KeyboardInterrupt, SystemExit) as error:
-            self.on_exit(error)
-            return error
-        except Exception as error:  # noqa: BLE001 - the border to listeners
+        except BaseException as error:  # noqa: BLE001 - the border to listeners
             return self.listener_failed(error, event)
         return None
 
-    def listener_failed(self, error: Exception, event: AgentEvent) -> BaseException | None:
+    async def told(self, waiting: Awaitable[None], event: AgentEvent) -> BaseException | None:
+        """Wait for the listeners of an event; gives what has to end the run."""
+        try:
+            await self.leash.hold(waiting)
+        except BaseException as error:  # noqa: BLE001 - the border to listeners
+            return self.listener_failed(error, event)
+        return None
+
+    def listener_failed(self, error: BaseException, event: AgentEvent) -> BaseException | None:
         """Decide what a listener's failure means: recorded, or the end of the run."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            self.on_exit(error)
+            return error
+        if not isinstance(error, Exception):
+            raise error
         if isinstance(error, CriticalFault):
             cause = error.__cause__ or error
             self.note("critical listener", cause, event)
@@ -201,7 +228,10 @@ class Boundary:
 
     def post(self, news: Input) -> None:
         self.inbox.append(news)
-        self.wake()
+        if self.alone is not None:
+            self.pump.start()
+        else:
+            self.wake()
 
     def wake(self) -> None:
         woken = self.woken
@@ -212,6 +242,7 @@ class Boundary:
 
     def on_abort(self) -> None:
         """The signal was aborted: from now on foreign code has its grace, and no more."""
+        self.aborted = True
         grace = 0.0 if self.cancelled else self.policy.abort_grace
         reason: CutReason = "aborted"
         if self.signal.reason == "deadline":

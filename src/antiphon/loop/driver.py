@@ -1,7 +1,8 @@
 """Performs the commands of the machine and brings back the answers. Every wait of a run is below this line.
 
-The driver holds no rule of the loop: swap the machine and it still works. It tells the events, asks the questions across
-the border to foreign code, waits for news of the tools, and tells the machine about an abort before anything else.
+The driver holds no rule of the loop: swap the machine and it still works. It tells the events, asks the questions
+across the border to foreign code, waits for news of the tools, and tells the machine about an abort before anything
+else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, cast, final
 
 from msgspec import UNSET
@@ -23,25 +25,36 @@ from antiphon.loop import questions
 from antiphon.loop.abort import DerivedSignal
 from antiphon.loop.boundary import Audience, Boundary
 from antiphon.loop.config import LoopConfig, SystemClock
+from antiphon.loop.lone_call import run_alone
 from antiphon.loop.outcome import RunOutcome
 from antiphon.loop.reading import read_response
-from antiphon.loop.tool_call import Ready, error_text
+from antiphon.loop.running import RunningCall
+from antiphon.loop.tool_call import error_text
 
 
 @final
 class Driver:
-    """One run, from the prompt to its outcome. `raises`: what escapes from foreign code is raised, nothing is closed."""
+    """One run, from the prompt to its outcome. `raises`: what escapes from foreign code is raised, nothing is
+    closed.
+    """
 
-    __slots__ = ("_boundary", "_deadline", "_exiting", "_inbox", "_interrupted", "_ready", "_stream", "state")
+    __slots__ = ("_boundary", "_deadline", "_exiting", "_inbox", "_interrupted", "_stream", "state")
 
     def __init__(
-        self, config: LoopConfig, stream: ModelStream, signal: DerivedSignal, audience: Audience, *, raises: bool = False
+        self,
+        config: LoopConfig,
+        stream: ModelStream,
+        signal: DerivedSignal,
+        audience: Audience,
+        *,
+        raises: bool = False,
     ) -> None:
         self.state: c.State = c.Idle()
         self._inbox: deque[c.Input] = deque()
-        self._boundary = Boundary(config, signal, audience, self._context, self._inbox, raises=raises)
+        self._boundary = Boundary(
+            config, signal, audience, self._context, self._inbox, self._tell_progress, raises=raises
+        )
         self._stream = stream
-        self._ready: dict[int, Ready] = {}
         self._interrupted = False
         self._exiting = False
         self._deadline: asyncio.TimerHandle | asyncio.Task[None] | None = None
@@ -84,7 +97,7 @@ class Driver:
                 if type(self.state) is c.Ended:
                     return
                 given = await self._news()
-            if b.signal.aborted and not self._interrupted:
+            if b.aborted and not self._interrupted:
                 self._interrupted = True
                 self.state = step(self.state, c.Interrupt(b.signal.reason or "aborted"))[0]
             told = given
@@ -92,47 +105,96 @@ class Driver:
 
     async def _perform(self, commands: list[c.Command]) -> c.Input | None:
         """Tell the events, then ask. After a failure that ends the run the questions are withdrawn."""
-        b = self._boundary
-        fault: BaseException | None = None
-        given: c.Input | None = None
-        withdrawn: list[int] = []
-        for command in commands:
-            kind = type(command)
-            if kind in QUESTIONS:
-                if fault is None:
-                    given = await self._ask(kind, command)
-                elif kind is c.StartTool:
-                    withdrawn.append(cast("c.StartTool", command).position)
+        b, tell = self._boundary, self._boundary.audience.tell
+        command: Any
+        for index, command in enumerate(commands):
+            perform = PERFORM.get(type(command))
+            if perform is not None:
+                given = perform(self, command)
+                if type(given) is CoroutineType:
+                    given = await given
+                if given is not None:
+                    return given  # type: ignore[no-any-return]  # an input
                 continue
-            error = await self._tell(kind, command)
-            if error is not None:
-                fault = fault or error
-                if b.policy.fault_closing == "failure sequence":
-                    break
-        return given if fault is None else b.fault(fault, tuple(withdrawn))
+            if type(command) is c.Deliver:  # the message leaves its queue for good, then everybody hears of it
+                b.audience.delivered()
+                command = command.event
+            try:
+                waiting = tell(command)
+                if waiting is None:
+                    continue
+                fault = await b.told(waiting, command)
+            except BaseException as error:  # noqa: BLE001 - the border to listeners
+                fault = b.listener_failed(error, command)
+            if fault is not None:
+                return await self._withdraw(fault, commands[index + 1 :])
+        return None
 
-    async def _tell(self, kind: type, command: Any) -> BaseException | None:
+    async def _withdraw(self, fault: BaseException, rest: list[c.Command]) -> c.Input:
+        """Tell what is left to tell, ask nothing more."""
         b = self._boundary
-        if kind is c.GiveBack:
-            b.undelivered += (*b.audience.give_back(command.leased), *command.prepared)
-            return None
-        if kind is c.Deliver:
-            b.audience.delivered()
-            command = command.event
-        return await b.tell(cast("AgentEvent", command))
+        withdrawn: list[int] = []
+        for command in rest:
+            kind = type(command)
+            if kind is c.StartTool:
+                withdrawn.append(cast("c.StartTool", command).position)
+            elif b.policy.fault_closing == "failure sequence" or kind in _ASK or kind is c.CallModel:
+                continue
+            elif kind is c.GiveBack:
+                self._give_back(cast("c.GiveBack", command))
+            else:
+                if kind is c.Deliver:
+                    b.audience.delivered()
+                    command = cast("c.Deliver", command).event
+                await b.tell(cast("AgentEvent", command))
+        return b.fault(fault, tuple(withdrawn))
 
-    async def _ask(self, kind: type, command: Any) -> c.Input | None:
+    def _give_back(self, command: c.GiveBack) -> None:
         b = self._boundary
-        if kind is c.CallModel:
-            self.state, given = await read_response(b, self._stream, self.state, command)
-            return given
-        if kind is c.StartTool:
-            b.calls.message = cast("c.Executing", self.state).batch.message
-            b.calls.start(command.position, self._ready.pop(command.position), b.signal)
-            return None
-        if kind is c.Preflight:
-            return await questions.preflight(b, command, self._ready)
-        return cast("c.Input", await _ASK[kind](b, command))
+        b.undelivered += (*b.audience.give_back(command.leased), *command.prepared)
+
+    def _question(self, command: Any) -> Any:
+        return _ASK[type(command)](self._boundary, command)
+
+    async def _call_model(self, command: c.CallModel) -> c.Input:
+        self.state, given = await read_response(self._boundary, self._stream, self.state, command)
+        return given
+
+    def _start_tool(self, command: c.StartTool) -> Any:
+        """Several calls get a task each; a lone one is stepped right here."""
+        b, batch = self._boundary, cast("c.Executing", self.state).batch
+        b.calls.message = batch.message
+        call = b.calls.begin(command.position, b.ready.pop(command.position), b.signal)
+        if batch.running == 1:
+            return self._run_alone(call)
+        call.begin_task()
+        return None
+
+    async def _run_alone(self, call: RunningCall) -> c.Input | None:
+        b = self._boundary
+        finished = await run_alone(b, call)
+        if not await b.pump.stop(b.leash):
+            b.abandoned.append("listener of tool_execution_update")
+        fault, b.pump_fault = b.pump_fault, None
+        if fault is None and not self._inbox:
+            return finished
+        self._inbox.append(finished)  # behind the progress that is still to be told
+        return None if fault is None else b.fault(fault)
+
+    async def _tell_progress(self) -> None:
+        """What the pump does: the only place besides the main road where the machine is stepped."""
+        b = self._boundary
+        while self._inbox:
+            given = cast("c.Progress", self._inbox.popleft())
+            self.state, commands = step(self.state, given)
+            for event in commands if b.pump_fault is None else ():
+                try:
+                    waiting = b.audience.tell(cast("AgentEvent", event))
+                    if waiting is not None:
+                        await waiting
+                except Exception as error:  # noqa: BLE001 - the border to listeners
+                    b.pump_fault = b.listener_failed(error, cast("AgentEvent", event))
+            b.calls.told(given.position)
 
     async def _news(self) -> c.Input:
         """The next thing that a tool has to say."""
@@ -197,11 +259,18 @@ def _last_error(messages: tuple[Any, ...]) -> str | None:
     return None
 
 
-_ASK: dict[type, Callable[..., Any]] = {
+_ASK: dict[type, Callable[[Boundary, Any], questions.Answer]] = {
     c.Drain: questions.drain,
     c.PrepareRequest: questions.prepare_request,
     c.Compose: questions.compose,
+    c.Preflight: questions.preflight,
     c.AskDecision: questions.ask_decision,
     c.PrepareNext: questions.prepare_next,
 }
-QUESTIONS = frozenset({*_ASK, c.CallModel, c.Preflight, c.StartTool})
+PERFORM: dict[type, Callable[[Driver, Any], Any]] = {
+    **dict.fromkeys(_ASK, Driver._question),
+    c.CallModel: Driver._call_model,
+    c.StartTool: Driver._start_tool,
+    c.GiveBack: Driver._give_back,
+}
+"""How a command that is no event is performed: gives an input, a coroutine of one, or nothing."""

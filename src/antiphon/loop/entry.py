@@ -16,7 +16,7 @@ from antiphon.core.hooks import Context
 from antiphon.core.limits import NOTHING_USED
 from antiphon.core.messages import AssistantMessage, Message
 from antiphon.core.ports import ModelStream
-from antiphon.core.states import Prompt, Rules, Run
+from antiphon.core.states import Prompt, Run, rules_of
 from antiphon.core.toolbox import Toolbox
 from antiphon.core.transcript import Transcript
 from antiphon.errors import CannotContinue, NothingToContinue
@@ -69,9 +69,14 @@ class _Callback:
 
 def begin(context: Context, config: LoopConfig) -> Run:
     """The first value of a run: snapshots of transcript and tools, nothing used yet."""
-    limits = config.policy.limits if config.limits is None else config.limits
     return Run(
-        rules=Rules(policy=config.policy, limits=limits, tool_execution=config.tool_execution),
+        rules=rules_of(
+            config.policy,
+            config.limits,
+            config.tool_execution,
+            asks_request=config.prepare_request is not None,
+            asks_next=config.prepare_next_turn is not None,
+        ),
         transcript=Transcript(context.messages),
         toolbox=Toolbox(context.tools),
         new=grown(),

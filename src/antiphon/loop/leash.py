@@ -1,12 +1,13 @@
 """Waiting for foreign code in the run's own task, without being at its mercy.
 
-Hooks, polls, listeners and model streams are awaited in the task that drives the run: a task for each would cost more
-than all decisions of a turn. But foreign code may hang, swallow its cancellation, or raise `CancelledError` for reasons
-of its own. `hold` steps the foreign coroutine by hand, so that the run can
+Hooks, polls, listeners, model streams and lone tool calls are awaited in the task that drives the run: a task for each
+would cost more than all decisions of a turn. But foreign code may hang, swallow its cancellation, raise
+`CancelledError` for reasons of its own, or cancel the task it runs in (that is how time-outs and task groups work).
+`hold` steps the foreign coroutine by hand, so that the run can
 
-* tell a cancellation of the run from one that the foreign code made up,
-* cut the foreign code when an abort was not heard within its grace, and
-* let go of it if it does not stop even then.
+* cut the foreign code when an abort was not heard within its grace, and let go of it if it does not stop even then;
+* tell a cancellation of the run from one that the foreign code made up: what it takes back before it returns was its
+own.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class LetGo(Cut):
     """The foreign code did not stop; nobody waits for it any more."""
 
 
+class ForeignCancelled(Exception):  # noqa: N818
+    """Foreign code raised `CancelledError` of its own accord."""
+
+
 class Foreign(Protocol):
     """A started awaitable, as the event loop steps it."""
 
@@ -42,11 +47,25 @@ class Foreign(Protocol):
 
 @final
 class Leash:
-    """Cancels what the driving task waits for, on behalf of the run. One per run."""
+    """Cancels what the driving task waits for, on behalf of the run. One per run.
 
-    __slots__ = ("_held", "_loop", "_on_cancelled", "_outside", "_own", "_pulled", "_task", "_timer", "exempt")
+    `patience`: seconds that foreign code has after a cancellation from outside, until it is pulled.
+    """
 
-    def __init__(self, on_cancelled: Callable[[], None]) -> None:
+    __slots__ = (
+        "_held",
+        "_loop",
+        "_on_cancelled",
+        "_outside",
+        "_own",
+        "_patience",
+        "_pulled",
+        "_task",
+        "_timer",
+        "exempt",
+    )
+
+    def __init__(self, on_cancelled: Callable[[], None], patience: float) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -55,6 +74,7 @@ class Leash:
         self._own = 0
         self._held = 0
         self._pulled = 0
+        self._patience = patience
         self._timer: asyncio.TimerHandle | None = None
         self._on_cancelled = on_cancelled
         self.exempt: Callable[[], bool] = _never
@@ -78,7 +98,7 @@ class Leash:
 
     def _pull(self) -> None:
         self._timer = self._loop.call_later(PULL_EVERY, self._pull)
-        if self._held and not self.exempt():
+        if not self.exempt():
             self.pull_now()
 
     def pull_now(self) -> None:
@@ -98,40 +118,45 @@ class Leash:
             LetGo: the run cancelled it, and it did not stop.
             ForeignCancelled: it raised `CancelledError` although nobody cancelled it.
         """
-        return _Held(self, _started(awaitable), None, first=True)
+        return _Held(self, started(awaitable), None, first=True)
 
     def go_on(self, foreign: Foreign, future: Any) -> Awaitable[Any]:
         """The same for foreign code that was stepped once already and waits for `future`."""
         return _Held(self, foreign, future, first=False)
 
-    def begin(self) -> int:
+    def begin(self) -> None:
         self._held += 1
-        return self._pulled
 
-    def end(self, pulled_before: int) -> None:
+    def end(self) -> None:
+        """Nobody is held any more: whatever cancellation is left is one of the run."""
         self._held -= 1
         if self._held == 0:
-            self._pulled = 0 if self._timer is None else pulled_before
-            self._settle_own()
+            self._pulled = 0
+            self.judge()
 
     def caught(self) -> bool:
-        """A cancellation arrived. Sort out whose it is; true if the foreign code has had its chances."""
-        outside = self._task.cancelling() - self._own
-        self._settle_own()
-        if outside > self._outside:
-            self._outside = outside
-            self._pulled += 1
-            self._on_cancelled()
+        """A cancellation arrived while foreign code is held. True if that code has had its chances."""
+        if self._own:
+            self._take_back()
+        else:  # from outside, or from a time-out of the foreign code itself: it will take that back
+            self.pull_after(self._patience)
         return self._pulled > PULLS
 
-    def _settle_own(self) -> None:
+    def was_cut(self) -> bool:
+        """Was what is held now cancelled by the run, or from outside?"""
+        return self._pulled > 0 or self._task.cancelling() > self._outside
+
+    def judge(self) -> None:
+        """Notice cancellations of the run that have arrived since the last look."""
+        self._take_back()
+        while self._outside < self._task.cancelling():
+            self._outside += 1
+            self._on_cancelled()
+
+    def _take_back(self) -> None:
         while self._own:
             self._own -= 1
             self._task.uncancel()
-
-
-class ForeignCancelled(Exception):  # noqa: N818
-    """Foreign code raised `CancelledError` of its own accord."""
 
 
 @final
@@ -143,10 +168,9 @@ class _Held(Awaitable[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         leash, foreign, future = self.leash, self.foreign, self.future
-        before = leash.begin()
-        caught = False
         error: BaseException | None = None
         stepping = self.first
+        leash.begin()
         try:
             while True:
                 if stepping:
@@ -155,38 +179,35 @@ class _Held(Awaitable[T]):
                     except StopIteration as stop:
                         return cast("T", stop.value)
                     except asyncio.CancelledError as own:
-                        if caught:
+                        if leash.was_cut():
                             raise Cut("cancelled by the run") from None
                         raise ForeignCancelled("it raised CancelledError although nobody had cancelled it") from own
                 stepping, error = True, None
                 try:
                     yield future
                 except asyncio.CancelledError as arrived:
-                    caught = True
                     if leash.caught():
                         _abandon(foreign)
                         raise LetGo("it ignored every cancellation") from None
                     error = arrived
         finally:
-            leash.end(before)
+            leash.end()
 
 
 def _abandon(foreign: Foreign) -> None:
-    """Close what is closable; what refuses even that is left to the garbage collector."""
+    """Close what is closable; what it raises on its way out, or that it refuses even that, concerns nobody any more."""
     try:
         foreign.close()
-    except (RuntimeError, ValueError):
-        return
-    except BaseException:  # noqa: BLE001 - whatever it raises on its way out concerns nobody any more
+    except BaseException:  # noqa: BLE001 - see above
         return
 
 
-def _started(awaitable: Awaitable[Any]) -> Foreign:
+def started(awaitable: Awaitable[Any]) -> Foreign:
     """The object that the event loop would step."""
     if hasattr(awaitable, "send"):
         return cast("Foreign", awaitable)
     inner = awaitable.__await__()
-    return cast("Foreign", inner) if hasattr(inner, "send") else cast("Foreign", _Steps(inner))
+    return cast("Foreign", inner) if hasattr(inner, "send") else _Steps(inner)
 
 
 @final
@@ -198,10 +219,10 @@ class _Steps:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    def send(self, value: None) -> Any:
+    def send(self, value: None, /) -> Any:
         return next(self._inner)
 
-    def throw(self, error: BaseException) -> Any:
+    def throw(self, error: BaseException, /) -> Any:
         raise error
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from antiphon.core.events import AgentEvent
 from antiphon.core.limits import LimitReached
-from antiphon.core.messages import Message
+from antiphon.core.messages import Message, final_text
 from antiphon.core.policy import EndReason
 from antiphon.core.usage import NO_USAGE, Usage
 from antiphon.errors import RunFault
@@ -25,8 +25,8 @@ class FaultRecord:
 class RunOutcome:
     """The one typed outcome of a run.
 
-    `abandoned` names foreign code that did not stop when it was cancelled. `undelivered` are messages that were accepted
-    and neither announced nor returned to a queue. `has_queued_messages`: something waits for a further run.
+    `abandoned` names foreign code that did not stop when it was cancelled. `undelivered` are messages that were
+    accepted and neither announced nor returned to a queue. `has_queued_messages`: something waits for a further run.
     """
 
     reason: EndReason
@@ -41,6 +41,11 @@ class RunOutcome:
     abandoned: tuple[str, ...] = ()
     undelivered: tuple[Message, ...] = ()
     has_queued_messages: bool = False
+
+    @property
+    def final_text(self) -> str:
+        """The words of the last answer of this run; empty if there is none."""
+        return final_text(self.new_messages)
 
     def raise_for_fault(self) -> None:
         """Raise `RunFault`, caused by the first thing that failed, if anything did."""

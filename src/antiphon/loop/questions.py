@@ -1,13 +1,17 @@
-"""The questions of the machine that hooks and polls answer: each a call across the border, giving the answer as input."""
+"""The questions of the machine that hooks and polls answer: each a call across the border, giving the answer as input.
+
+Where no hook is installed the answer is known at once and costs no task switch: these functions give an input, or a
+coroutine of one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeAlias
 
 from antiphon.core import states as c
 from antiphon.core.calls import Outcome
-from antiphon.core.hooks import RequestInfo
+from antiphon.core.hooks import BeforeHook, FinishTurn, PrepareNextTurn, PrepareRequest, RequestInfo
 from antiphon.core.messages import HostMessage, Message
 from antiphon.core.ports import ModelRequest
 from antiphon.core.transcript import Transcript
@@ -15,35 +19,56 @@ from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut
 from antiphon.loop.tool_call import Ready, ask_before, prepare
 
+Answer: TypeAlias = c.Input | Coroutine[Any, Any, c.Input]
+
 NOT_PREPARED = c.RequestPrepared(None)
-NOTHING_DRAINED = c.Drained((), 0)
 
 
-async def drain(b: Boundary, command: c.Drain) -> c.Input:
+def drain(b: Boundary, command: c.Drain) -> Answer:
     """Take what waits in a queue."""
     steering = command.queue == "steering"
     poll = b.config.get_steering_messages if steering else b.config.get_follow_up_messages
     if poll is None:
-        return NOTHING_DRAINED
-    messages = await b.ask(f"{command.queue} poll", poll)
+        return c.Drained((), b.now())
+    try:
+        messages = poll()
+    except Exception as error:  # noqa: BLE001 - the border to foreign code
+        return b.failed(f"{command.queue} poll", error)
+    if not messages:
+        return c.Drained((), b.now())
+    if isinstance(messages, list | tuple):
+        return c.Drained(tuple(messages), b.now())
+    return _drained(b, f"{command.queue} poll", messages)
+
+
+async def _drained(b: Boundary, where: str, answer: Any) -> c.Input:
+    messages = await b.ask(where, lambda: answer)
     if type(messages) is c.Fault:
         return messages
     return c.Drained(tuple(messages or ()), b.now())
 
 
-async def prepare_request(b: Boundary, command: c.PrepareRequest) -> c.Input:
+def prepare_request(b: Boundary, command: c.PrepareRequest) -> Answer:
     hook = b.config.prepare_request
-    if hook is None:
-        return NOT_PREPARED
-    run = command.run
+    return NOT_PREPARED if hook is None else _prepare_request(b, hook, command.run)
+
+
+async def _prepare_request(b: Boundary, hook: PrepareRequest, run: c.Run) -> c.Input:
     update = await b.ask("prepare_request", hook, RequestInfo(run.context, run.model, run.thinking_level), b.signal)
     return update if type(update) is c.Fault else c.RequestPrepared(update)
 
 
-async def compose(b: Boundary, command: c.Compose) -> c.Input:
+def compose(b: Boundary, command: c.Compose) -> Answer:
     """Transform, convert, find the key: the request as the stream function will get it."""
-    run, config = command.run, b.config
-    messages: Sequence[Message] = run.transcript
+    config = b.config
+    if config.transform_context is None and config.convert_to_llm is None and config.get_api_key is None:
+        return c.Composed(_request(b, command.run, for_model(command.run.transcript), None))
+    return _compose(b, command.run)
+
+
+async def _compose(b: Boundary, run: c.Run) -> c.Input:
+    config = b.config
+    messages: Any = run.transcript
     live: list[Message] | None = None
     if config.transform_context is not None:
         if b.policy.hook_messages == "live list":
@@ -62,7 +87,12 @@ async def compose(b: Boundary, command: c.Compose) -> c.Input:
         key = await b.ask("get_api_key", config.get_api_key, run.model.provider)
         if type(key) is c.Fault:
             return key
-    request = ModelRequest(
+    return c.Composed(_request(b, run, messages, key), _changed(run.transcript, live))
+
+
+def _request(b: Boundary, run: c.Run, messages: Sequence[Message], key: str | None) -> ModelRequest:
+    config = b.config
+    return ModelRequest(
         model=run.model,
         messages=messages,
         thinking_level=run.thinking_level,
@@ -71,7 +101,6 @@ async def compose(b: Boundary, command: c.Compose) -> c.Input:
         session_id=config.session_id,
         options=config.options,
     )
-    return c.Composed(request, _changed(run.transcript, live))
 
 
 def _unanswered(b: Boundary, given: Any) -> c.Input:
@@ -96,28 +125,41 @@ def _changed(transcript: Transcript, live: list[Message] | None) -> Transcript |
     return Transcript(live)
 
 
-async def preflight(b: Boundary, command: c.Preflight, ready: dict[int, Ready]) -> c.Input:
-    """Check a call; an allowed one is kept in `ready` until it starts."""
-    run = command.run
-    checked = prepare(command.call, run.toolbox, b.signal, b.policy)
+def preflight(b: Boundary, command: c.Preflight) -> Answer:
+    """Check a call; an allowed one is kept in `b.ready` until it starts."""
+    checked = prepare(command.call, command.run.toolbox, b.signal, b.policy)
     if isinstance(checked, Outcome):
         return c.Checked(checked, b.now())
     hook = b.config.before_tool_call
     if hook is not None:
-        refusal = await ask_before(checked, hook, command.message, run.context, b.signal, b.policy, b.leash.hold)
-        if refusal is not None:
-            return c.Checked(refusal, b.now())
-    ready[command.position] = checked
+        return _preflight(b, hook, command, checked)
+    b.ready[command.position] = checked
     return c.Checked(None, b.now())
 
 
-async def ask_decision(b: Boundary, command: c.AskDecision) -> c.Input:
+async def _preflight(b: Boundary, hook: BeforeHook, command: c.Preflight, ready: Ready) -> c.Input:
+    context = command.run.context
+    refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold)
+    if refusal is None:
+        b.ready[command.position] = ready
+    return c.Checked(refusal, b.now())
+
+
+def ask_decision(b: Boundary, command: c.AskDecision) -> Answer:
     hook = b.config.finish_turn
-    action = None if hook is None else await b.ask("finish_turn", hook, command.turn, b.signal)
+    return c.Decided(None, b.audience.queued(), 0) if hook is None else _ask_decision(b, hook, command)
+
+
+async def _ask_decision(b: Boundary, hook: FinishTurn, command: c.AskDecision) -> c.Input:
+    action = await b.ask("finish_turn", hook, command.turn, b.signal)
     return action if type(action) is c.Fault else c.Decided(action, b.audience.queued(), 0)
 
 
-async def prepare_next(b: Boundary, command: c.PrepareNext) -> c.Input:
+def prepare_next(b: Boundary, command: c.PrepareNext) -> Answer:
     hook = b.config.prepare_next_turn
-    update: Any = None if hook is None else await b.ask("prepare_next_turn", hook, command.turn, b.signal)
-    return cast("c.Fault", update) if type(update) is c.Fault else c.Prepared(update, b.now())
+    return c.Prepared(None, b.now()) if hook is None else _prepare_next(b, hook, command)
+
+
+async def _prepare_next(b: Boundary, hook: PrepareNextTurn, command: c.PrepareNext) -> c.Input:
+    update = await b.ask("prepare_next_turn", hook, command.turn, b.signal)
+    return update if type(update) is c.Fault else c.Prepared(update, b.now())

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from antiphon.core.events import AgentEvent, MessageUpdate
-from antiphon.core.machine import GROWTH, step
+from antiphon.core.machine import step
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelStream
 from antiphon.core.response_events import Done, Failed
@@ -18,7 +17,6 @@ from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut, ForeignCancelled
 
-_GROWTH = frozenset(GROWTH)
 _ENDED = object()
 
 
@@ -82,33 +80,21 @@ class _Reader:
                 return None
             kind = type(event)
             if kind is Done:
-                return cast("AssistantMessage", event.message)
+                return event.message  # type: ignore[no-any-return]  # its type was checked
             if kind is Failed:
-                return cast("AssistantMessage", event.error)
+                return event.error  # type: ignore[no-any-return]  # its type was checked
             self.state, commands = step(self.state, event)
+            command: Any
             for command in commands:
-                if kind in _GROWTH:
-                    waiting: Any = None
-                    try:
-                        waiting = tell(cast("MessageUpdate", command))
-                    except Exception as error:  # noqa: BLE001 - the border to listeners
-                        self._ends(self.b.listener_failed(error, cast("MessageUpdate", command)))
+                try:
+                    waiting = tell(command)
                     if waiting is None:
                         continue
-                    self._ends(await self._told(waiting, cast("MessageUpdate", command)))
-                else:
-                    self._ends(await self.b.tell(cast("AgentEvent", command)))
-
-    async def _told(self, waiting: Any, event: AgentEvent) -> BaseException | None:
-        try:
-            await self.b.leash.hold(waiting)
-        except Exception as error:  # noqa: BLE001 - the border to listeners
-            return self.b.listener_failed(error, event)
-        return None
-
-    def _ends(self, fault: BaseException | None) -> None:
-        if fault is not None:
-            raise ListenerEnds from fault
+                    fault = await self.b.told(waiting, command)
+                except BaseException as error:  # noqa: BLE001 - the border to listeners
+                    fault = self.b.listener_failed(error, command)
+                if fault is not None:
+                    raise ListenerEnds from fault
 
     async def _wait(self, pending: Any, waits_for: Any = None) -> Any:
         """The next event of a stream that has to be waited for."""

@@ -1,8 +1,10 @@
-"""The calls of a batch that are running: one task each, their signals, time limits, and how they are stopped.
+"""The calls of a batch that are running: their signals, time limits, and how they are stopped.
 
-Nothing of a tool reaches the driver but two kinds of news, put into its inbox in the order in which they happen:
-`Progress` and `Finished`. A task that was told to stop and does not is cancelled a few times, then abandoned: its call
-is answered, its later news are ignored, and the outcome of the run names it.
+Several calls run in a task each. A lone call is stepped by the driver itself (`loop/lone_call`), which saves the two
+turns of the event loop that a task costs. Either way nothing of a tool reaches the driver but two kinds of news, put
+into its inbox in the order in which they happen: `Progress` and `Finished`. Code that was told to stop and does not is
+cancelled a few times, then abandoned: its call is answered, its later news are ignored, the outcome of the run names
+it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, final
 from antiphon.core.calls import CutReason, Outcome, cut_off
 from antiphon.core.hooks import AfterHook, Context
 from antiphon.core.messages import AssistantMessage
+from antiphon.core.policy import Policy
 from antiphon.core.ports import Clock
 from antiphon.core.states import Finished, Progress
 from antiphon.loop.abort import DerivedSignal, Signal
@@ -25,9 +28,25 @@ Post = Callable[[Any], None]
 
 @final
 class RunningCall:
-    """One executing call."""
+    """One executing call. `cancel` and `was_cut` depend on who steps it."""
 
-    __slots__ = ("batch", "closed", "delivered", "news", "position", "pulled", "ready", "reason", "signal", "started", "task", "timer")
+    __slots__ = (
+        "alone",
+        "batch",
+        "cancel",
+        "closed",
+        "delivered",
+        "news",
+        "position",
+        "pulled",
+        "ready",
+        "reason",
+        "signal",
+        "started",
+        "stopping",
+        "timer",
+        "was_cut",
+    )
 
     def __init__(self, batch: RunningCalls, position: int, ready: Ready, parent: Signal) -> None:
         self.batch = batch
@@ -35,33 +54,59 @@ class RunningCall:
         self.ready = ready
         self.signal = DerivedSignal(parent)
         self.reason: CutReason | None = None
+        self.alone = False
         self.closed = False
+        self.stopping = False
         self.pulled = 0
         self.news = 0  # progress that was posted and not yet told
         self.delivered: asyncio.Future[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.started = batch.clock.monotonic()
-        self.task = batch.loop.create_task(self._run(), name=f"tool {ready.call.name}")
-        self.task.add_done_callback(self._done)
+        self.cancel: Callable[[], Any] = _nothing
+        self.was_cut: Callable[[], bool] = _not_cut
         timeout = getattr(ready.tool, "timeout", None)
         if timeout is not None:
             self.timer = batch.loop.call_later(timeout, self._timed_out)
 
-    # -- the task -------------------------------------------------------------------------------------------------
+    # -- running --------------------------------------------------------------------------------------------------
 
-    async def _run(self) -> Outcome:
+    def begin_task(self) -> None:
+        """Run in a task of its own, which reports its end itself."""
+        task = self.batch.loop.create_task(self._run(), name=f"tool {self.ready.call.name}")
+        self.cancel = task.cancel
+        self.was_cut = lambda: task.cancelling() > 0
+        task.add_done_callback(self._never_ran)
+
+    async def _run(self) -> None:
+        try:
+            outcome = await self.outcome()
+        except asyncio.CancelledError:
+            outcome = self.cut()
+        except BaseException as error:  # noqa: BLE001 - exits of the process; everything else is an outcome already
+            outcome = self.exited(error)
+        self.finish(outcome)
+
+    def _never_ran(self, task: asyncio.Task[None]) -> None:
+        """A task that was cancelled before its first step says nothing by itself."""
+        if task.cancelled():
+            self.finish(self.cut())
+
+    async def outcome(self) -> Outcome:
+        """Execute, then ask the after hook, once all progress has been told."""
         batch = self.batch
         if self.signal.aborted:  # the last look before something happens
             return aborted_outcome(self.ready.call, batch.policy)
-        outcome = await execute(self.ready, self.signal, self.update, batch.clock)
+        outcome = await execute(self.ready, self.signal, self.update, batch.clock, batch.policy, self.was_cut)
         self.closed = True
         hook = batch.after_hook
         if hook is None:
             return outcome
-        if self.news:  # updates are told before the hook is asked
+        if self.news:
             self.delivered = batch.loop.create_future()
             await self.delivered
-        return await ask_after(self.ready, outcome, hook, batch.message, batch.context(), self.signal)
+        return await ask_after(
+            self.ready, outcome, hook, batch.message, batch.context(), self.signal, batch.policy, self.was_cut
+        )
 
     def update(self, partial: Any) -> None:
         """Progress of the tool; deaf once it has returned."""
@@ -75,32 +120,33 @@ class RunningCall:
         if self.news == 0 and self.delivered is not None and not self.delivered.done():
             self.delivered.set_result(None)
 
-    def _done(self, task: asyncio.Task[Outcome]) -> None:
+    # -- ending ---------------------------------------------------------------------------------------------------
+
+    def cut(self) -> Outcome:
+        """The outcome of a call that was begun and stopped."""
+        elapsed = round((self.batch.clock.monotonic() - self.started) * 1000)
+        return cut_off(self.ready.call, self.reason or "cancelled", max(0, elapsed))
+
+    def exited(self, error: BaseException) -> Outcome:
+        """The outcome of a call that wants the process to end."""
+        self.batch.exits(error)
+        self.reason = "fault"
+        return self.cut()
+
+    def finish(self, outcome: Outcome) -> None:
+        if self.close():
+            self.batch.post(Finished(self.position, outcome, self.batch.clock.now_ms()))
+
+    def close(self) -> bool:
+        """Nothing more is heard of this call. False if it was abandoned before: then it is answered already."""
+        if self.batch.calls.get(self.position) is not self:
+            return False
+        self.closed = True
         if self.timer is not None:
             self.timer.cancel()
         self.signal.release()
-        if self.position not in self.batch.calls or self.batch.calls[self.position] is not self:
-            if not task.cancelled():
-                task.exception()  # abandoned: nobody else will look at it
-            return
-        if task.cancelled():
-            self._finish(self._cut(self.reason or "cancelled"))
-            return
-        error = task.exception()
-        if error is None:
-            self._finish(task.result())
-            return
-        self.batch.exits(error)
-        self._finish(self._cut("fault"))
-
-    def _cut(self, reason: CutReason) -> Outcome:
-        elapsed = round((self.batch.clock.monotonic() - self.started) * 1000)
-        return cut_off(self.ready.call, reason, max(0, elapsed))
-
-    def _finish(self, outcome: Outcome) -> None:
-        self.closed = True
         del self.batch.calls[self.position]
-        self.batch.post(Finished(self.position, outcome, self.batch.clock.now_ms()))
+        return True
 
     # -- stopping -------------------------------------------------------------------------------------------------
 
@@ -115,22 +161,25 @@ class RunningCall:
         return usual if own is None else own
 
     def stop_after(self, seconds: float) -> None:
-        """Cancel the task when its grace is over."""
+        """Cancel the call when its grace is over."""
+        self.stopping = True
         if self.timer is not None:
             self.timer.cancel()
         self.timer = self.batch.loop.call_later(seconds, self.pull)
 
     def pull(self) -> None:
         if self.pulled == PULLS:
-            self._abandon()
+            self.abandon()
             return
         self.pulled += 1
-        self.task.cancel()
         self.timer = self.batch.loop.call_later(PULL_EVERY, self.pull)
+        self.cancel()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         self.batch.abandoned.append(f"tool {self.ready.call.name} ({self.ready.call.id})")
-        self._finish(self._cut(self.reason or "cancelled"))
+        self.cancel()  # one more pull lets a lone call go; a task may still hear it
+        if not self.alone:
+            self.finish(self.cut())
 
 
 @final
@@ -144,7 +193,7 @@ class RunningCalls:
         *,
         post: Post,
         exits: Callable[[BaseException], None],
-        policy: Any,
+        policy: Policy,
         clock: Clock,
         after_hook: AfterHook | None,
         context: Callable[[], Context],
@@ -160,8 +209,9 @@ class RunningCalls:
         self.message: AssistantMessage = _NO_MESSAGE
         self.abandoned: list[str] = []
 
-    def start(self, position: int, ready: Ready, parent: Signal) -> None:
-        self.calls[position] = RunningCall(self, position, ready, parent)
+    def begin(self, position: int, ready: Ready, parent: Signal) -> RunningCall:
+        call = self.calls[position] = RunningCall(self, position, ready, parent)
+        return call
 
     def told(self, position: int) -> None:
         call = self.calls.get(position)
@@ -171,20 +221,25 @@ class RunningCalls:
     def stop(self, reason: CutReason, grace: float | None) -> None:
         """Every running call has this long to hear its signal; then it is cancelled. `None`: it is never cancelled."""
         for call in list(self.calls.values()):
-            if call.reason is None or call.reason == "timeout":
-                call.reason = call.reason or reason
+            call.reason = call.reason or reason
             if grace is not None and (call.pulled == 0 or grace == 0):
                 call.stop_after(call.grace(grace) if grace else 0.0)
 
     async def leave(self) -> None:
-        """Cancel what still runs: the run is over in a way that leaves calls open. Waits for those that obey."""
-        tasks = [call.task for call in self.calls.values()]
-        self.calls.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks, timeout=PULL_EVERY)
+        """Cancel what still runs: the run is over in a way that leaves calls open."""
+        calls = list(self.calls.values())
+        for call in calls:
+            call.close()
+            call.cancel()
+        await asyncio.sleep(0)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _not_cut() -> bool:
+    return False
 
 
 _NO_MESSAGE = AssistantMessage(content=(), stop_reason="stop")
-
-__all__ = ["RunningCall", "RunningCalls"]

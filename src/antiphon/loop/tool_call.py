@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from antiphon.core.calls import Outcome, ToolResult, error_outcome, skipped
 from antiphon.core.content import Content, Foreign, Image, Text, Thinking, ToolCall
@@ -31,8 +30,8 @@ from antiphon.loop.threads import in_thread
 Hold: TypeAlias = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+@final
+class Ready(Struct, frozen=True):
     """A call that may run: its tool and the converted arguments, which hooks and tool share."""
 
     call: ToolCall
@@ -56,7 +55,7 @@ def prepare(call: ToolCall, toolbox: Toolbox, signal: AbortSignal, policy: Polic
     except ArgumentsRefused as refused:
         return error_outcome(str(refused))
     except Exception as error:  # noqa: BLE001 - the tool's own preparation failed
-        return error_outcome(error_text(error))
+        return error_outcome(error_text(error, policy))
 
 
 async def ask_before(
@@ -73,47 +72,51 @@ async def ask_before(
         answer = hook(BeforeToolCall(message, ready.call, ready.args, context), signal)
         decision = await (answer if hold is None else hold(answer)) if inspect.isawaitable(answer) else answer
     except Exception as error:  # noqa: BLE001 - a hook's fault is this call's result
-        return aborted_outcome(ready.call, policy) if _was_cut(error) else error_outcome(error_text(error))
+        return aborted_outcome(ready.call, policy) if _was_cut(error) else error_outcome(error_text(error, policy))
     if signal.aborted:
         return aborted_outcome(ready.call, policy)
     if decision is None or not decision.block:
         return None
     outcome = error_outcome(decision.reason or "Tool execution was blocked")
-    if decision.terminate is None:
+    if decision.terminate is not True:
         return outcome
-    return structs.replace(outcome, result=structs.replace(outcome.result, terminate=decision.terminate))
+    return structs.replace(outcome, result=structs.replace(outcome.result, terminate=True))
 
 
 def _was_cut(error: Exception) -> bool:
-    from antiphon.loop.leash import Cut  # noqa: PLC0415 - only on the rare road
+    from antiphon.loop.leash import Cut
 
     return isinstance(error, Cut)
 
 
-async def execute(ready: Ready, signal: AbortSignal, on_update: OnUpdate, clock: Clock) -> Outcome:
-    """Step 9: run the tool. Raises only the cancellation of the task that runs it, and exits of the process."""
+async def execute(
+    ready: Ready,
+    signal: AbortSignal,
+    on_update: OnUpdate,
+    clock: Clock,
+    policy: Policy,
+    was_cut: Callable[[], bool],
+) -> Outcome:
+    """Step 9: run the tool. Raises only a cancellation by the run (`was_cut`), and exits of the process."""
     started = clock.monotonic()
     try:
-        returned = call_tool(ready, signal, on_update)
-        if inspect.isawaitable(returned):
-            returned = await returned
+        returned = await call_tool(ready, signal, on_update)
         result = as_result(returned)
         failed = result.is_error is True
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if was_cut():
             raise
         result, failed = _raised("the tool was cancelled from within"), True
     except Exception as error:  # noqa: BLE001 - a tool's fault is its result
-        result, failed = _raised(error_text(error)), True
+        result, failed = _raised(error_text(error, policy)), True
     return Outcome(result=result, is_error=failed, duration_ms=_elapsed_ms(started, clock), executed=True)
 
 
-def call_tool(ready: Ready, signal: AbortSignal, on_update: OnUpdate) -> Any:
+def call_tool(ready: Ready, signal: AbortSignal, on_update: OnUpdate) -> Awaitable[Any]:
     """Begin the execution. A plain function goes to a thread, its progress comes back in order."""
     function = ready.tool.execute
     if _is_async(function):
-        return function(ready.call.id, ready.args, signal, on_update)
+        return cast("Awaitable[Any]", function(ready.call.id, ready.args, signal, on_update))
     return _threaded(function, ready, signal, on_update)
 
 
@@ -128,6 +131,9 @@ async def _threaded(function: Callable[..., Any], ready: Ready, signal: AbortSig
 
 
 def _is_async(function: Any) -> bool:
+    code = getattr(function, "__code__", None)  # functions and methods: much faster than asking `inspect`
+    if code is not None and code.co_flags & inspect.CO_COROUTINE:
+        return True
     if inspect.iscoroutinefunction(function):
         return True
     return inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object with async __call__
@@ -140,6 +146,8 @@ async def ask_after(
     message: AssistantMessage,
     context: Context,
     signal: AbortSignal,
+    policy: Policy,
+    was_cut: Callable[[], bool],
 ) -> Outcome:
     """Step 10: the after hook may replace fields of the result; if it fails, its error replaces the whole result."""
     try:
@@ -147,12 +155,11 @@ async def ask_after(
         answer = hook(given, signal)
         override = await answer if inspect.isawaitable(answer) else answer
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if was_cut():
             raise
         return structs.replace(outcome, result=_raised("the hook was cancelled from within"), is_error=True)
     except Exception as error:  # noqa: BLE001 - a hook's fault is this call's result
-        return structs.replace(outcome, result=_raised(error_text(error)), is_error=True)
+        return structs.replace(outcome, result=_raised(error_text(error, policy)), is_error=True)
     return outcome if override is None else overridden(outcome, override)
 
 
@@ -202,13 +209,19 @@ async def run_tool_call(
     if signal.aborted:
         return aborted_outcome(call, policy)
     gate = UpdateGate(on_update)
+    task = asyncio.current_task()
+    cancelled_before = 0 if task is None else task.cancelling()
+
+    def was_cut() -> bool:
+        return task is not None and task.cancelling() > cancelled_before
+
     try:
-        outcome = await execute(ready, signal, gate, clock)
+        outcome = await execute(ready, signal, gate, clock, policy, was_cut)
     finally:
         gate.close()
     if after_tool_call is None:
         return outcome
-    return await ask_after(ready, outcome, after_tool_call, assistant_message, context, signal)
+    return await ask_after(ready, outcome, after_tool_call, assistant_message, context, signal, policy, was_cut)
 
 
 class UpdateGate:
@@ -257,9 +270,10 @@ def aborted_outcome(call: ToolCall, policy: Policy) -> Outcome:
     return skipped(call, "aborted", typed=policy.skip_details == "typed")
 
 
-def error_text(error: BaseException) -> str:
+def error_text(error: BaseException, policy: Policy = DEFAULT) -> str:
     """What an exception says, or its name if it says nothing. Never a stack trace."""
-    return str(error) or type(error).__name__
+    text = str(error)
+    return text or ("" if policy.nameless_error == "empty" else type(error).__name__)
 
 
 def _raised(text: str) -> ToolResult:

@@ -1,0 +1,55 @@
+"""A call that runs alone: stepped by the driver in its own task, on the leash.
+
+Most batches hold one call, and most tools either answer at once or wait for one thing. Without a task of its own such a
+call needs no turn of the event loop at all. The tool sees its own context variables and may use time-outs and task
+groups as usual. Progress that it reports while it waits is told by a pump, a task that exists only then.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Awaitable, Coroutine
+from typing import Any, cast, final
+
+from antiphon.core.calls import Outcome
+from antiphon.core.states import Finished
+from antiphon.loop.boundary import Boundary
+from antiphon.loop.leash import Cut
+from antiphon.loop.running import RunningCall
+
+
+@final
+class _InContext:
+    """A coroutine that is stepped with context variables of its own."""
+
+    __slots__ = ("_context", "_coroutine", "close")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Outcome]) -> None:
+        self._context = contextvars.copy_context()
+        self._coroutine = coroutine
+        self.close = coroutine.close
+
+    def send(self, value: None, /) -> Any:
+        return self._context.run(self._coroutine.send, value)
+
+    def throw(self, error: BaseException, /) -> Any:
+        return self._context.run(self._coroutine.throw, error)
+
+
+async def run_alone(b: Boundary, call: RunningCall) -> Finished:
+    """Execute the call and give its end. Its progress has been posted to the inbox before."""
+    leash = b.leash
+    call.alone = True
+    call.cancel = leash.pull_now
+    call.was_cut = leash.was_cut
+    b.alone = call
+    try:
+        outcome = await leash.hold(cast("Awaitable[Outcome]", _InContext(call.outcome())))
+    except Cut:
+        outcome = call.cut()
+    except (KeyboardInterrupt, SystemExit) as error:
+        outcome = call.exited(error)
+    finally:
+        b.alone = None
+    call.close()
+    return Finished(call.position, outcome, b.now())

@@ -1,0 +1,39 @@
+"""Telling progress while the driver waits inside a lone call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, final
+
+from antiphon.loop.leash import Cut, Leash
+
+
+@final
+class Pump:
+    """A task that exists only while there is progress to tell."""
+
+    __slots__ = ("_loop", "_task", "_tell")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._loop = loop
+        self._tell = tell
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Make sure that what is in the inbox will be told."""
+        if self._task is None or self._task.done():
+            self._task = self._loop.create_task(self._tell(), name="tool progress")
+
+    async def stop(self, leash: Leash) -> bool:
+        """Wait until it has told what it began to tell. False if it had to be cut."""
+        task = self._task
+        if task is None or task.done():
+            return True
+        try:
+            await leash.hold(asyncio.wait((task,)))
+        except Cut:
+            task.cancel()
+            await asyncio.wait((task,), timeout=0.05)
+            return False
+        return True
