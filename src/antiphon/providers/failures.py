@@ -1,0 +1,407 @@
+"""What went wrong in a call to a model: one text, and what a caller can do about it.
+
+A failure travels as the `error_message` of the final answer, so the text is the record: it begins with words that name
+its kind, and `classify` reads kind, status and asked wait back from it, also from a stored session. Texts that others
+wrote are judged by word lists (`failure_words`).
+
+A status at hand decides over words: a 4xx other than 408, 409 and 429 is final whatever its body says.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from msgspec import UNSET
+
+from antiphon.core.messages import AssistantMessage
+from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.providers import wire_json
+from antiphon.providers.failure_words import names_account_limit, names_overflow, names_transient
+from antiphon.providers.retry_after import AskedWait
+
+Kind: TypeAlias = Literal[
+    "http", "truncated", "connection_lost", "timeout", "malformed", "provider_error", "finish_error", "unknown_finish",
+    "incomplete", "refusal", "blocked", "unfinished_tool_call", "inconsistent_input", "unsupported_fallback",
+    "aborted", "no_key", "bad_request", "callback", "foreign",
+]  # fmt: skip
+
+MAX_BODY_CHARS = 4000
+
+LEADS: dict[Kind, str] = {
+    "truncated": "The answer was cut off: the stream ended without",
+    "connection_lost": "The connection was lost",
+    "timeout": "The provider took too long (timed out)",
+    "malformed": "The answer cannot be read",
+    "provider_error": "The provider reported an error",
+    "finish_error": "The answer ended for the reason",
+    "unknown_finish": "The answer ended for an unknown reason",
+    "incomplete": "The answer is incomplete",
+    "refusal": "The model refused to answer",
+    "blocked": "The provider blocked the prompt",
+    "unfinished_tool_call": "The answer ended inside the call of tool",
+    "inconsistent_input": "The final input of a call contradicts what was streamed",
+    "unsupported_fallback": "The provider switched to another model in the middle of the answer",
+    "aborted": "The request was aborted",
+    "no_key": "No API key",
+    "bad_request": "The request was not sent",
+    "callback": "A callback of the host failed",
+}
+_ALWAYS: frozenset[Kind] = frozenset({"truncated", "connection_lost", "timeout"})
+_BY_WORDS: frozenset[Kind] = frozenset({"provider_error", "finish_error", "unknown_finish", "incomplete", "foreign"})
+_INTERRUPTED = "the stream was interrupted"
+_STATUS = re.compile(r".{1,100}? answered ([0-9]{3}): ")
+_HEADER_WAIT = re.compile(r" \[asks to wait ([0-9]+) ms\]")
+_BODY_WAIT = re.compile(r" \[invites a retry in ([0-9]+) ms\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`text` is complete and free of secrets. `retry_after_ms`: the wait that the server asked for."""
+
+    kind: Kind
+    text: str
+    status: int | None = None
+    retry_after_ms: int | None = None
+    retryable: bool = False
+    overflow: bool = False
+    account_limit: bool = False
+
+    @property
+    def auth(self) -> bool:
+        """Is the key missing, wrong, or not allowed to do this?"""
+        return self.kind == "no_key" or self.status in (401, 403)
+
+
+class RequestRefused(Exception):
+    """The request cannot be encoded, or must not be sent; nothing left the machine."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class Malformed(ValueError):
+    """Bytes of a stream that do not make sense. `retryable`: another try may bring sense."""
+
+    def __init__(self, text: str, *, retryable: bool = False) -> None:
+        super().__init__(text)
+        self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """A refusal: status other than 2xx. `json` is the decoded body, None if it is none."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    json: JsonValue = None
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_failure(text: str, provider: str = "") -> Failure:
+    """The failure that an error text records."""
+    found = _STATUS.match(text)
+    if found is not None:
+        return _read_refusal(text, int(found[1]), text[found.end() :], provider)
+    kind = _kind_of(text)
+    waits = _HEADER_WAIT.search(text) or _BODY_WAIT.search(text)
+    limit = kind in _BY_WORDS and names_account_limit(text)
+    return Failure(
+        kind=kind,
+        text=text,
+        retry_after_ms=int(waits[1]) if waits else None,
+        retryable=not limit and _passes(kind, text),
+        overflow=kind in _BY_WORDS and names_overflow(text, provider),
+        account_limit=limit,
+    )
+
+
+def _kind_of(text: str) -> Kind:
+    for kind, lead in LEADS.items():
+        if text.startswith(lead):
+            return kind
+    return "foreign"
+
+
+def _passes(kind: Kind, text: str) -> bool:
+    if kind in _ALWAYS:
+        return True
+    if kind == "malformed":
+        return _INTERRUPTED in text
+    return kind in _BY_WORDS and names_transient(text)
+
+
+def _read_refusal(text: str, status: int, words: str, provider: str) -> Failure:
+    waits, invited = _HEADER_WAIT.search(text), _BODY_WAIT.search(text)
+    asked = waits or invited
+    limit = status == 402 or (invited is None and names_account_limit(words))
+    overflow = status != 429 and (names_overflow(words) or names_overflow(f"{status} {words}", provider))
+    return Failure(
+        kind="http",
+        text=text,
+        status=status,
+        retry_after_ms=int(asked[1]) if asked else None,
+        retryable=not limit and not overflow and _status_passes(status, words),
+        overflow=overflow,
+        account_limit=limit,
+    )
+
+
+def _status_passes(status: int, words: str) -> bool:
+    if status in (408, 429):
+        return True
+    if status == 409:
+        return names_transient(words)
+    return status >= 500 and status not in (501, 505)
+
+
+def classify(message: AssistantMessage, context_window: int | None = None) -> Failure | None:
+    """What is wrong with a final answer; None if nothing is.
+
+    An answer that ended well may still be one that no longer fitted: more input than the window holds, or a window so
+    full that not one token could be written. That is kind `foreign`, overflow.
+    """
+    if message.stop_reason in ("error", "aborted"):
+        text = "" if message.error_message is UNSET else message.error_message
+        if message.stop_reason == "aborted":
+            return Failure("aborted", text)
+        return read_failure(text, message.provider)
+    if context_window and _is_silent_overflow(message, context_window):
+        return Failure("foreign", "The conversation no longer fits the context window of the model.", overflow=True)
+    return None
+
+
+def _is_silent_overflow(message: AssistantMessage, window: int) -> bool:
+    usage = message.usage
+    taken = usage.input + usage.cache_read
+    if message.stop_reason == "stop":
+        return taken > window
+    return message.stop_reason == "length" and usage.output == 0 and taken * 100 >= window * 99
+
+
+def is_retryable(message: AssistantMessage) -> bool:
+    """Is asking once more worth it?"""
+    failure = classify(message)
+    return failure is not None and failure.retryable
+
+
+def is_overflow(message: AssistantMessage, context_window: int | None = None) -> bool:
+    """Was the conversation too long for the model?"""
+    failure = classify(message, context_window)
+    return failure is not None and failure.overflow
+
+
+def is_recoverable_length(message: AssistantMessage, wanted_cap: int) -> bool:
+    """Was the answer cut by a limit below the wanted one, so that a larger limit helps?"""
+    return message.stop_reason == "length" and message.usage.output < wanted_cap
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def _make(kind: Kind, rest: str = "", provider: str = "") -> Failure:
+    return read_failure(f"{LEADS[kind]}{rest}", provider)
+
+
+def truncated(what: str = "its end") -> Failure:
+    """The stream ended without `what`, which every complete answer has."""
+    return _make("truncated", f" {what}.")
+
+
+def connection_lost(cause: BaseException | str) -> Failure:
+    return _make("connection_lost", f": {cause if isinstance(cause, str) else explain(cause)}")
+
+
+def timed_out(what: str, ms: float) -> Failure:
+    """`what` did not come within `ms`."""
+    return _make("timeout", f": no {what} within {ms / 1000:g} s.")
+
+
+def malformed(text: str, *, retryable: bool = False) -> Failure:
+    return _make("malformed", f": {_INTERRUPTED}: {text}" if retryable else f": {text}")
+
+
+def provider_error(words: str, *details: object) -> Failure:
+    """An error inside a stream: the provider's words, and its code or type where they say more."""
+    return _make("provider_error", ": " + _with_details(cut(words), details))
+
+
+def finish_error(reason: str) -> Failure:
+    return _make("finish_error", f" {reason}.")
+
+
+def unknown_finish(reason: str) -> Failure:
+    return _make("unknown_finish", f": {reason}.")
+
+
+def incomplete(reason: str) -> Failure:
+    return _make("incomplete", f": {reason}.")
+
+
+def refusal(words: str = "") -> Failure:
+    return _make("refusal", f": {cut(words)}" if words else ".")
+
+
+def blocked(reason: str) -> Failure:
+    return _make("blocked", f": {reason}.")
+
+
+def unfinished_call(name: str) -> Failure:
+    return _make("unfinished_tool_call", f" {name}, which was never completed.")
+
+
+def inconsistent_input(name: str) -> Failure:
+    return _make("inconsistent_input", f": tool {name}.")
+
+
+def unsupported_fallback(words: str) -> Failure:
+    return _make("unsupported_fallback", f": {words}")
+
+
+def aborted(reason: str | None = None) -> Failure:
+    return Failure("aborted", f"{LEADS['aborted']}: {reason}" if reason else f"{LEADS['aborted']}.")
+
+
+def no_key(provider: str, advice: str = "") -> Failure:
+    return _make("no_key", f" for provider {provider}. {advice}".rstrip())
+
+
+def cannot_send(text: str) -> Failure:
+    return _make("bad_request", f": {text}")
+
+
+def callback_failed(name: str, error: BaseException) -> Failure:
+    return _make("callback", f": {name} raised {type(error).__name__}: {explain(error)}")
+
+
+def http_error(provider: str, reply: ErrorReply, asked: AskedWait | None = None) -> Failure:
+    """A refusal: the status, and the provider's own words."""
+    wait = ""
+    if asked is not None:
+        wait = f" [invites a retry in {asked.ms} ms]" if asked.in_body else f" [asks to wait {asked.ms} ms]"
+    words = words_of(reply.json, reply.text)
+    return read_failure(f"{provider or 'The provider'} answered {reply.status}: {words}{wait}", provider)
+
+
+def with_note(failure: Failure, note: str) -> Failure:
+    """The same failure with a sentence behind its text."""
+    return read_failure(f"{failure.text} {note}")
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def words_of(body: JsonValue, text: str = "") -> str:
+    """A provider's own words about an error, wherever its body keeps them; else the body, else `no body`."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, dict):
+        found = _words_in(cast("JsonObject", body))
+        if found:
+            return found
+        return cut(text) or cut(wire_json.encode_text(body))
+    if isinstance(body, str) and body.strip():
+        return cut(body)
+    return cut(text) or "no body"
+
+
+def _words_in(body: JsonObject) -> str:
+    error = body.get("error")
+    if isinstance(error, dict):
+        return error_words(cast("JsonObject", error))
+    if isinstance(error, str):
+        return _with_details(cut(error), (body.get("code"), body.get("type")))
+    return error_words(body)
+
+
+def error_words(error: JsonObject) -> str:
+    """The words of an error object: message, then whatever else names it."""
+    message = error.get("message", error.get("detail"))
+    if message is not None and not isinstance(message, str):
+        message = wire_json.encode_text(message)
+    metadata = error.get("metadata")
+    raw = cast("JsonObject", metadata).get("raw") if isinstance(metadata, dict) else None
+    if raw is not None and not isinstance(raw, str):
+        raw = wire_json.encode_text(raw)
+    details = (error.get("type"), error.get("code"), error.get("status"))
+    return _with_details(cut(message or ""), details, cut(raw or "", MAX_BODY_CHARS // 4))
+
+
+def _with_details(words: str, details: Iterable[object], more: str = "") -> str:
+    """The words, then `(type, code 7)` as far as they say more, then the upstream's words if they are not in there."""
+    said = [_detail(item) for item in details]
+    fresh = list(dict.fromkeys(item for item in said if item and item not in words and len(item) < 100))
+    out = words + (f" ({', '.join(fresh)})" if words and fresh else ", ".join(fresh))
+    return f"{out} {more}".strip() if more and more not in words else out
+
+
+def _detail(item: object) -> str:
+    if isinstance(item, bool) or item is None:
+        return ""
+    text = str(item)
+    return f"code {text}" if text.isdigit() else text if isinstance(item, str) else ""
+
+
+def cut(text: str, limit: int = MAX_BODY_CHARS) -> str:
+    """The text without blanks around it, shortened if it is very long."""
+    text = text.strip()
+    return text if len(text) <= limit else text[:limit].rstrip() + "…"
+
+
+def explain(error: BaseException) -> str:
+    """The deepest cause of an exception in words, with the name of its system error."""
+    seen: set[int] = set()
+    deepest = error
+    while id(deepest) not in seen:
+        seen.add(id(deepest))
+        deepest = deepest.__cause__ or deepest.__context__ or deepest
+    words = cut(str(deepest)) or cut(str(error)) or type(deepest).__name__
+    number = getattr(deepest, "errno", None)
+    name = errno.errorcode.get(number) if isinstance(number, int) else None
+    return words if name is None or name in words else f"{words} ({name})"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+_SECRET_HEADERS = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
+_LOOKS_SECRET = re.compile(r"\b(?:sk|pk|rk|gsk|xai|r8)[-_][A-Za-z0-9_-]{16,}|\bAIza[A-Za-z0-9_-]{30,}")
+SCRUBBED = "[secret]"
+
+
+def secrets_in(api_key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Everything in a request that must not be told: the key, and what credential-like headers carry."""
+    found = {api_key or ""}
+    for name, value in headers.items():
+        if _SECRET_HEADERS.search(name):
+            found.update((value, value.split(" ", 1)[-1]))
+    return tuple(sorted((item for item in found if len(item) >= 6), key=len, reverse=True))
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, and without anything that looks like a key."""
+    for secret in secrets:
+        text = text.replace(secret, SCRUBBED)
+    return _LOOKS_SECRET.sub(SCRUBBED, text)
+
+
+def scrubbed(failure: Failure, secrets: Iterable[str], provider: str = "") -> Failure:
+    """The failure with a scrubbed text. What was read from the text before stays."""
+    text = scrub(failure.text, secrets)
+    if text == failure.text:
+        return failure
+    return Failure(
+        failure.kind,
+        text,
+        failure.status,
+        failure.retry_after_ms,
+        failure.retryable,
+        failure.overflow,
+        failure.account_limit,
+    )

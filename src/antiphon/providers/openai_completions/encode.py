@@ -1,0 +1,203 @@
+"""A question to a model as a Chat Completions request (pure). Source: providers specification 4.1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon.core.declarations import ToolDeclaration
+from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.core.model import Model, ThinkingLevel
+from antiphon.core.ports import ModelRequest
+from antiphon.core.system_state import SystemState
+from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.providers.constrained import Grammar, NotConvertible
+from antiphon.providers.copilot import copilot_headers
+from antiphon.providers.dialects import OPENAI_HOST, ChatDialect, chat_dialect, session_headers
+from antiphon.providers.estimate import output_cap
+from antiphon.providers.failures import RequestRefused, cannot_send
+from antiphon.providers.handoff import HandOff
+from antiphon.providers.history import History, HistoryCache
+from antiphon.providers.http import HttpRequest
+from antiphon.providers.levels import clamp_level
+from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, rewriter, system_role
+from antiphon.providers.openai_completions.thinking import Thought, thinking_fields
+from antiphon.providers.openai_completions.tools import encode_tools, grammars_of
+from antiphon.providers.options import CallOptions, merged_headers, sampling_of
+from antiphon.providers.system_text import Anchor, folded_state, tool_anchor
+from antiphon.providers.wire_json import clean
+
+MAX_CACHE_KEY = 64
+
+
+def encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> HttpRequest:
+    """The request.
+
+    Raises:
+        RequestRefused: a tool insists on constrained sampling that it cannot have.
+    """
+    model = request.model
+    flags = chat_dialect(model)
+    state = folded_state(request.messages)
+    try:
+        return _encode(request, options, cache, model, flags, state)
+    except NotConvertible as error:
+        raise RequestRefused(cannot_send(str(error))) from error
+
+
+def _encode(
+    request: ModelRequest,
+    options: CallOptions,
+    cache: HistoryCache,
+    model: Model,
+    flags: ChatDialect,
+    state: SystemState,
+) -> HttpRequest:
+    grammars = grammars_of(state.tools, flags.supports_open_ai_grammar_tools)
+    anchor = tool_anchor(request.messages) if _adds_in_place(flags) else None
+    history = _history(cache, request.messages, model, flags, grammars, anchor)
+    tools = state.tools if anchor is None else anchor.tools
+    cap = _cap(model, options, history)
+    fields = _fields(model, flags, options, cap)
+    marker = _marker(flags, options)
+    fields.update(_tool_fields(tools, flags, options, grammars, request.messages, marker))
+    level = _level(model, options)
+    fields.update(thinking_fields(Thought(model, flags, level, options.thinking_budgets), cap))
+    fields.update(sampling_of(model, options))
+    first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags, marker)
+    mark = None if marker is None else lambda item: cache_marker(item, marker)
+    return HttpRequest(
+        url=f"{model.base_url.rstrip('/')}/chat/completions",
+        headers=_headers(request.messages, model, flags, options),
+        body=history.body(fields, "messages", first, mark),
+    )
+
+
+def _adds_in_place(flags: ChatDialect) -> bool:
+    return flags.supports_mid_convo_system_messages and flags.supports_mid_convo_tool_additions
+
+
+def _history(
+    cache: HistoryCache,
+    messages: Sequence[Message],
+    model: Model,
+    flags: ChatDialect,
+    grammars: dict[str, Grammar],
+    anchor: Anchor | None,
+) -> History:
+    in_place = flags.supports_mid_convo_system_messages
+    after = None if anchor is None else anchor.ordinal
+
+    def make() -> History:
+        fold = ChatFold(model, flags, grammars, after)
+        return History(fold, HandOff(model, rewriter(model)), in_place=in_place)
+
+    return cache.history(messages, (model, grammars, after), make)
+
+
+def _cap(model: Model, options: CallOptions, history: History) -> int | None:
+    """The output limit. The raw entry sends one only if it is asked to."""
+    if options.is_raw:
+        return options.max_tokens
+    return output_cap(model, options.max_tokens, history.tokens.tokens)
+
+
+def _level(model: Model, options: CallOptions) -> ThinkingLevel | None:
+    if not options.is_raw:
+        return options.level
+    effort = options.raw_get("reasoningEffort")
+    return clamp_level(model, effort) if isinstance(effort, str) and effort != "off" else None
+
+
+def _fields(model: Model, flags: ChatDialect, options: CallOptions, cap: int | None) -> JsonObject:
+    fields: JsonObject = {"model": model.id, "stream": True}
+    if flags.supports_usage_in_streaming:
+        fields["stream_options"] = {"include_usage": True}
+    if flags.supports_store:
+        fields["store"] = False
+    fields.update(_cache_fields(model, flags, options))
+    if cap is not None:
+        fields[flags.max_tokens_field] = cap
+    if options.temperature is not None:
+        fields["temperature"] = options.temperature
+    if flags.vllm_priority is not None:
+        fields["priority"] = flags.vllm_priority
+    if flags.open_router_routing:
+        fields["provider"] = flags.open_router_routing
+    if flags.vercel_gateway_routing:
+        wanted = {name: flags.vercel_gateway_routing.get(name) for name in ("only", "order")}
+        gateway = {name: value for name, value in wanted.items() if value}
+        if gateway:
+            fields["providerOptions"] = {"gateway": gateway}
+    return fields
+
+
+def _cache_fields(model: Model, flags: ChatDialect, options: CallOptions) -> JsonObject:
+    fields: JsonObject = {}
+    keeps_long = options.cache_retention == "long" and flags.supports_long_cache_retention
+    mode = flags.prompt_cache_key_mode
+    wants_key = mode == "enabled" or (mode == "auto" and (OPENAI_HOST in model.base_url or keeps_long))
+    if options.session_id and options.caching and wants_key:
+        fields["prompt_cache_key"] = clean(options.session_id)[:MAX_CACHE_KEY]
+    if keeps_long:
+        fields["prompt_cache_retention"] = "24h"
+    return fields
+
+
+def _tool_fields(
+    tools: Sequence[ToolDeclaration],
+    flags: ChatDialect,
+    options: CallOptions,
+    grammars: dict[str, Grammar],
+    messages: Sequence[Message],
+    marker: JsonObject | None,
+) -> JsonObject:
+    fields: JsonObject = {}
+    if tools:
+        encoded = encode_tools(tools, flags, grammars)
+        if marker is not None:
+            encoded[-1] = {**encoded[-1], "cache_control": marker}
+        fields["tools"] = encoded
+        if flags.zai_tool_stream:
+            fields["tool_stream"] = True
+    elif flags.requires_tools_with_tool_history and _has_tool_history(messages):
+        fields["tools"] = []
+    if options.tool_choice is not None:
+        fields["tool_choice"] = options.tool_choice
+    return fields
+
+
+def _has_tool_history(messages: Sequence[Message]) -> bool:
+    return any(
+        type(message) is ToolResultMessage
+        or (type(message) is AssistantMessage and any(block.type == "toolCall" for block in message.content))
+        for message in messages
+    )
+
+
+def _marker(flags: ChatDialect, options: CallOptions) -> JsonObject | None:
+    """The cache marker of Claude behind a router."""
+    if flags.cache_control_format != "anthropic" or not options.caching:
+        return None
+    if options.cache_retention == "long" and flags.supports_long_cache_retention:
+        return {"type": "ephemeral", "ttl": "1h"}
+    return {"type": "ephemeral"}
+
+
+def _leading(state: SystemState, model: Model, flags: ChatDialect, marker: JsonObject | None) -> list[JsonObject]:
+    text = clean(state.prompt)
+    if not text:
+        return []
+    content: JsonValue = text
+    if marker is not None:
+        content = [{"type": "text", "text": text, "cache_control": marker}]
+    return [{"role": system_role(model, flags), "content": content}]
+
+
+def _headers(messages: Sequence[Message], model: Model, flags: ChatDialect, options: CallOptions) -> dict[str, str]:
+    defaults: dict[str, str | None] = {"accept": "text/event-stream"}
+    if options.api_key:
+        defaults["authorization"] = f"Bearer {options.api_key}"
+    if flags.send_session_affinity_headers and options.session_id and options.caching:
+        defaults.update(session_headers(flags.session_affinity_format, options.session_id))
+    defaults.update(copilot_headers(model, messages))
+    return merged_headers(defaults, model, options)
