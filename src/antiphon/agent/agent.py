@@ -356,6 +356,7 @@ class Agent:
     ) -> RunOutcome:
         active = self._active = _ActiveRun()
         self._view.begin_run()
+        self._queues.cleared = ()
         if leased:
             self._queues.leased.clear()  # they are the prompt now: announced before anything can fail
         audience = RunAudience(

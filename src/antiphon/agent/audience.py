@@ -25,12 +25,14 @@ from antiphon.core.states import QueueName
 class Queues:
     """Steering and follow-up, with the lease of the active run."""
 
-    __slots__ = ("follow_up", "leased", "steering")
+    __slots__ = ("cleared", "committed", "follow_up", "leased", "steering")
 
     def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
         self.steering: MessageQueue = empty_queue(steering_mode)
         self.follow_up: MessageQueue = empty_queue(follow_up_mode)
         self.leased: deque[tuple[QueueName, Queued]] = deque()
+        self.committed = 0
+        self.cleared: tuple[Message, ...] = ()
 
     def set_mode(self, name: QueueName, mode: QueueMode) -> None:
         """From the next poll on."""
@@ -52,22 +54,28 @@ class Queues:
         return tuple([item.message for item in taken])
 
     def delivered(self) -> None:
-        if self.leased:  # a cleared queue takes its lease along
-            self.leased.popleft()
+        self.leased.popleft()
+        self.committed -= 1
 
     def give_back(self) -> None:
         steering = tuple(item for queue, item in self.leased if queue == "steering")
         follow_up = tuple(item for queue, item in self.leased if queue == "follow_up")
         self.leased.clear()
+        self.committed = 0
         if steering:
             self.steering = self.steering.put_back(steering)
         if follow_up:
             self.follow_up = self.follow_up.put_back(follow_up)
 
     def clear(self, *names: QueueName) -> tuple[Message, ...]:
-        """Drop what waits in these queues, leased and not yet told messages included; gives what was dropped."""
-        dropped = [item.message for queue, item in self.leased if queue in names]
-        self.leased = deque(pair for pair in self.leased if pair[0] not in names)
+        """Drop what waits in these queues, leased messages included unless they are being told; gives what was
+        dropped.
+        """
+        lease = list(self.leased)
+        told, open_ = lease[: self.committed], lease[self.committed :]
+        dropped = [item.message for queue, item in open_ if queue in names]
+        self.cleared += tuple(dropped)
+        self.leased = deque([*told, *(pair for pair in open_ if pair[0] not in names)])
         if "steering" in names:
             dropped += [item.message for item in self.steering.waiting()]
             self.steering = self.steering.emptied()
@@ -108,9 +116,17 @@ class RunAudience:
     def delivered(self) -> None:
         self._queues.delivered()
 
+    def commit(self) -> None:
+        self._queues.committed = len(self._queues.leased)
+
+    def withdrawn(self) -> tuple[Message, ...]:
+        cleared, self._queues.cleared = self._queues.cleared, ()
+        return cleared
+
     def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
         if not self._returns:
             self._queues.leased.clear()
+            self._queues.committed = 0
             return leased
         self._queues.give_back()
         return ()

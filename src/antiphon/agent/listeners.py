@@ -70,7 +70,7 @@ class Listeners:
                 continue
             try:
                 waiting = subscription.listener(event, signal)
-            except Exception as error:  # noqa: BLE001 - the border to listeners
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the border to listeners
                 failed = self._failed(subscription, error, event) or failed
             else:
                 if waiting is not None:

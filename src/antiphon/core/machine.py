@@ -61,6 +61,7 @@ from antiphon.core.states import (
     Checked,
     Checking,
     Command,
+    Commit,
     Compose,
     Composed,
     Composing,
@@ -92,6 +93,7 @@ from antiphon.core.states import (
     Run,
     State,
     Steering,
+    Withdrawn,
 )
 from antiphon.core.system_state import declare
 from antiphon.core.toolbox import Toolbox
@@ -129,6 +131,8 @@ def _announced_turn(
     run: Run, prepared: tuple[Message, ...], pending: tuple[Message, ...], at: int, commands: list[Command]
 ) -> Step:
     """Announce what the turn brings, with declared tool changes, and go on to its request."""
+    if pending:
+        commands.insert(0, Commit())
     run, messages, inserted = _declared(run, prepared + pending, at)
     run = _announce(run, messages, commands, leased_from=len(prepared), inserted=inserted)
     if run.stopped is not None and run.rules.policy.check_abort_before_request:
@@ -344,7 +348,7 @@ def _toward_next(run: Run, turn: Turn, pending: tuple[Message, ...], at: int, *,
     if stopped or limit is not None:
         reason = _stop_reason(run, "aborted") if limit is None or stopped else limit.name
         return _give_back(run, pending, (), reason, None if stopped else limit)
-    state = Preparing(run, pending, not pending, ends)
+    state = Preparing(run, pending, not pending, asked, ends)
     if not run.rules.asks_next:
         return next_turn_prepared(state, Prepared(None, at))
     return state, [PrepareNext(turn)]
@@ -358,7 +362,15 @@ def next_turn_prepared(s: Preparing, i: Prepared) -> Step:
         run, prepared = _updated(run, i.update), tuple(i.update.messages)
     if s.polls_again:
         return Latecomers(run, prepared, s.ends), [Drain("steering")]
+    if not (s.asked or s.pending or prepared):
+        return _end(run, s.ends, [])
     return _open_turn(run, prepared, s.pending, i.at)
+
+
+def pending_withdrawn(s: Preparing, i: Withdrawn) -> Step:
+    """What was cleared is not announced. If nothing else asks for the turn, it will not be opened."""
+    gone = {id(message) for message in i.messages}
+    return structs.replace(s, pending=tuple(m for m in s.pending if id(m) not in gone)), []
 
 
 def latecomers_answered(s: Latecomers, i: Drained) -> Step:
@@ -580,6 +592,7 @@ ROWS: tuple[Row, ...] = (
     row(Steering, Drained, steering_answered),
     row(FollowUp, Drained, follow_up_answered),
     row(Preparing, Prepared, next_turn_prepared),
+    row(Preparing, Withdrawn, pending_withdrawn),
     row(Latecomers, Drained, latecomers_answered),
     row(Opening, Fault, request_failed),
     row(Composing, Fault, request_failed),

@@ -211,11 +211,15 @@ class FollowUp(Struct, frozen=True):
 
 @final
 class Preparing(Struct, frozen=True):
-    """A further turn will come. Waits for `Prepared`: the next-turn hook."""
+    """A further turn will come. Waits for `Prepared`: the next-turn hook.
+
+    `asked`: tools or the host ask for the turn; otherwise only what is pending does.
+    """
 
     run: Run
     pending: tuple[Message, ...]
     polls_again: bool
+    asked: bool
     ends: EndReason
 
 
@@ -334,6 +338,13 @@ class Prepared(Struct, frozen=True):
 
 
 @final
+class Withdrawn(Struct, frozen=True):
+    """These messages were taken from a queue, and have been cleared before they were announced."""
+
+    messages: tuple[Message, ...]
+
+
+@final
 class Interrupt(Struct, frozen=True):
     """The run is no longer wanted. Legal in every state of a run."""
 
@@ -362,6 +373,7 @@ Input: TypeAlias = (
     | Finished
     | Decided
     | Prepared
+    | Withdrawn
     | Interrupt
     | Fault
 )
@@ -374,6 +386,11 @@ class Deliver(Struct, frozen=True):
     """Tell this `message_end`, and take its message from the head of the lease: it is in the transcript now."""
 
     event: AgentEvent
+
+
+@final
+class Commit(Struct, frozen=True):
+    """What is leased will be announced now: it can no longer be cleared."""
 
 
 @final
@@ -431,4 +448,4 @@ class PrepareNext(Struct, frozen=True):
 
 
 Question: TypeAlias = Drain | PrepareRequest | Compose | CallModel | Preflight | StartTool | AskDecision | PrepareNext
-Command: TypeAlias = AgentEvent | Deliver | GiveBack | Question
+Command: TypeAlias = AgentEvent | Commit | Deliver | GiveBack | Question

@@ -19,7 +19,7 @@ from antiphon.core.messages import Message
 from antiphon.core.states import Fault, Input
 from antiphon.loop.abort import DerivedSignal
 from antiphon.loop.config import LoopConfig
-from antiphon.loop.leash import Cut, Leash, LetGo
+from antiphon.loop.leash import Cut, Leash, LetGo, foreign_cancelled
 from antiphon.loop.outcome import FaultRecord
 from antiphon.loop.pump import Pump
 from antiphon.loop.running import RunningCall, RunningCalls
@@ -39,6 +39,14 @@ class Audience(Protocol):
 
     def delivered(self) -> None:
         """The message at the head of the lease is in the transcript."""
+        ...
+
+    def commit(self) -> None:
+        """What is leased will be announced now: it can no longer be cleared."""
+        ...
+
+    def withdrawn(self) -> tuple[Message, ...]:
+        """Leased messages that were cleared since the last look."""
         ...
 
     def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -183,6 +191,8 @@ class Boundary:
         except (KeyboardInterrupt, SystemExit) as error:
             self.on_exit(error)
             return self.fault(error)
+        except asyncio.CancelledError as own:
+            return self.failed(where, foreign_cancelled(own))
         except Exception as error:  # noqa: BLE001 - the border to foreign code
             return self.failed(where, error)
 
@@ -213,6 +223,8 @@ class Boundary:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             self.on_exit(error)
             return error
+        if isinstance(error, asyncio.CancelledError):
+            error = foreign_cancelled(error)
         if not isinstance(error, Exception):
             raise error
         if isinstance(error, CriticalFault):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from types import CoroutineType
 from typing import Any, cast, final
 
@@ -82,6 +83,8 @@ class Driver:
         if b.exit is not None:
             raise b.exit
         if b.cancelled:
+            with suppress(asyncio.CancelledError):  # a task that cancelled itself has not felt it yet
+                await asyncio.sleep(0)
             raise asyncio.CancelledError
         return self.outcome()
 
@@ -100,6 +103,10 @@ class Driver:
             if b.aborted and not self._interrupted:
                 self._interrupted = True
                 self.state = step(self.state, c.Interrupt(b.signal.reason or "aborted"))[0]
+            if type(self.state) is c.Preparing:
+                withdrawn = b.audience.withdrawn()
+                if withdrawn:
+                    self.state = step(self.state, c.Withdrawn(withdrawn))[0]
             told = given
             self.state, commands = step(self.state, given)
 
@@ -140,14 +147,17 @@ class Driver:
                 withdrawn.append(cast("c.StartTool", command).position)
             elif b.policy.fault_closing == "failure sequence" or kind in _ASK or kind is c.CallModel:
                 continue
-            elif kind is c.GiveBack:
-                self._give_back(cast("c.GiveBack", command))
+            elif kind is c.GiveBack or kind is c.Commit:
+                PERFORM[kind](self, command)
             else:
                 if kind is c.Deliver:
                     b.audience.delivered()
                     command = cast("c.Deliver", command).event
                 await b.tell(cast("AgentEvent", command))
         return b.fault(fault, tuple(withdrawn))
+
+    def _commit(self, _command: c.Commit) -> None:
+        self._boundary.audience.commit()
 
     def _give_back(self, command: c.GiveBack) -> None:
         b = self._boundary
@@ -271,6 +281,7 @@ PERFORM: dict[type, Callable[[Driver, Any], Any]] = {
     **dict.fromkeys(_ASK, Driver._question),
     c.CallModel: Driver._call_model,
     c.StartTool: Driver._start_tool,
+    c.Commit: Driver._commit,
     c.GiveBack: Driver._give_back,
 }
 """How a command that is no event is performed: gives an input, a coroutine of one, or nothing."""

@@ -51,6 +51,12 @@ class _Callback:
     def delivered(self) -> None:
         return None
 
+    def commit(self) -> None:
+        return None
+
+    def withdrawn(self) -> tuple[Message, ...]:
+        return ()
+
     def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
         return leased
 

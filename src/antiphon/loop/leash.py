@@ -37,6 +37,13 @@ class ForeignCancelled(Exception):  # noqa: N818
     """Foreign code raised `CancelledError` of its own accord."""
 
 
+def foreign_cancelled(own: BaseException) -> ForeignCancelled:
+    """The fault that stands for a `CancelledError` which nobody but the foreign code wanted."""
+    error = ForeignCancelled("it raised CancelledError although nobody had cancelled it")
+    error.__cause__ = own
+    return error
+
+
 class Foreign(Protocol):
     """A started awaitable, as the event loop steps it."""
 
@@ -181,7 +188,7 @@ class _Held(Awaitable[T]):
                     except asyncio.CancelledError as own:
                         if leash.was_cut():
                             raise Cut("cancelled by the run") from None
-                        raise ForeignCancelled("it raised CancelledError although nobody had cancelled it") from own
+                        raise foreign_cancelled(own) from own
                 stepping, error = True, None
                 try:
                     yield future

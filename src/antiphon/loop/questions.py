@@ -139,10 +139,15 @@ def preflight(b: Boundary, command: c.Preflight) -> Answer:
 
 async def _preflight(b: Boundary, hook: BeforeHook, command: c.Preflight, ready: Ready) -> c.Input:
     context = command.run.context
-    refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold)
+    refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold, _never)
     if refusal is None:
         b.ready[command.position] = ready
     return c.Checked(refusal, b.now())
+
+
+def _never() -> bool:
+    """On a leash, a `CancelledError` that comes out is the hook's own."""
+    return False
 
 
 def ask_decision(b: Boundary, command: c.AskDecision) -> Answer:

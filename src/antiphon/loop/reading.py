@@ -6,6 +6,7 @@ call of the audience. A task switch happens only where the stream or a listener 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from antiphon.core.machine import step
@@ -15,7 +16,7 @@ from antiphon.core.response_events import Done, Failed
 from antiphon.core.states import Answered, CallModel, Input, State
 from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
-from antiphon.loop.leash import Cut, ForeignCancelled
+from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled
 
 _ENDED = object()
 
@@ -39,11 +40,15 @@ async def read_response(b: Boundary, stream: ModelStream, state: State, command:
     except ListenerEnds as end:
         given = b.fault(cast("BaseException", end.__cause__))
     except Cut as cut:
-        b.let_go("model stream", cut)
+        if isinstance(cut, LetGo):
+            b.abandoned.append("model stream")
+            events = None  # whoever holds it still runs: it cannot be closed
         given = b.fault(Cut("Request was aborted")) if b.signal.aborted else b.failed("model stream", cut)
     except (KeyboardInterrupt, SystemExit) as error:
         b.on_exit(error)
         given = b.fault(error)
+    except asyncio.CancelledError as own:
+        given = b.failed("model stream", foreign_cancelled(own))
     except Exception as error:  # noqa: BLE001 - the border to a provider
         given = b.failed("model stream", error)
     finally:
@@ -70,6 +75,8 @@ class _Reader:
                 event = got.value
             except StopAsyncIteration:
                 return None
+            except asyncio.CancelledError as own:
+                raise foreign_cancelled(own) from own
             except AttributeError:
                 if hasattr(pending, "send"):
                     raise
@@ -144,5 +151,7 @@ async def _close(b: Boundary, events: Any) -> None:
         except StopIteration:
             return
         await b.leash.go_on(closing, waits_for)
+    except asyncio.CancelledError as own:
+        b.note("closing the model stream", foreign_cancelled(own))
     except Exception as error:  # noqa: BLE001 - the border to a provider
         b.note("closing the model stream", error)

@@ -25,6 +25,7 @@ from antiphon.core.wire import JsonObject
 from antiphon.loop.abort import never_aborted
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
 from antiphon.loop.config import SYSTEM_CLOCK
+from antiphon.loop.leash import Cut, foreign_cancelled
 from antiphon.loop.threads import in_thread
 
 Hold: TypeAlias = Callable[[Awaitable[Any]], Awaitable[Any]]
@@ -65,14 +66,21 @@ async def ask_before(
     context: Context,
     signal: AbortSignal,
     policy: Policy,
-    hold: Hold | None = None,
+    hold: Hold | None,
+    was_cut: Callable[[], bool],
 ) -> Outcome | None:
     """Steps 6 to 8: the before hook; what it raises wins over an abort, an abort wins over what it decides."""
     try:
         answer = hook(BeforeToolCall(message, ready.call, ready.args, context), signal)
         decision = await (answer if hold is None else hold(answer)) if inspect.isawaitable(answer) else answer
+    except Cut:
+        return aborted_outcome(ready.call, policy)
+    except asyncio.CancelledError as own:
+        if was_cut():
+            raise
+        return error_outcome(str(foreign_cancelled(own)))
     except Exception as error:  # noqa: BLE001 - a hook's fault is this call's result
-        return aborted_outcome(ready.call, policy) if _was_cut(error) else error_outcome(error_text(error, policy))
+        return error_outcome(error_text(error, policy))
     if signal.aborted:
         return aborted_outcome(ready.call, policy)
     if decision is None or not decision.block:
@@ -81,12 +89,6 @@ async def ask_before(
     if decision.terminate is not True:
         return outcome
     return structs.replace(outcome, result=structs.replace(outcome.result, terminate=True))
-
-
-def _was_cut(error: Exception) -> bool:
-    from antiphon.loop.leash import Cut
-
-    return isinstance(error, Cut)
 
 
 async def execute(
@@ -202,19 +204,19 @@ async def run_tool_call(
     ready = prepare(call, Toolbox(tools), signal, policy)
     if isinstance(ready, Outcome):
         return ready
-    if before_tool_call is not None:
-        refusal = await ask_before(ready, before_tool_call, assistant_message, context, signal, policy)
-        if refusal is not None:
-            return refusal
-    if signal.aborted:
-        return aborted_outcome(call, policy)
-    gate = UpdateGate(on_update)
     task = asyncio.current_task()
     cancelled_before = 0 if task is None else task.cancelling()
 
     def was_cut() -> bool:
         return task is not None and task.cancelling() > cancelled_before
 
+    if before_tool_call is not None:
+        refusal = await ask_before(ready, before_tool_call, assistant_message, context, signal, policy, None, was_cut)
+        if refusal is not None:
+            return refusal
+    if signal.aborted:
+        return aborted_outcome(call, policy)
+    gate = UpdateGate(on_update)
     try:
         outcome = await execute(ready, signal, gate, clock, policy, was_cut)
     finally:
