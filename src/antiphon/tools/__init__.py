@@ -24,10 +24,17 @@ if TYPE_CHECKING:
     from antiphon.tools.define import tool as tool
     from antiphon.tools.edit import edit_tool as edit_tool
     from antiphon.tools.faults import OperationAborted as OperationAborted
+    from antiphon.tools.faults import PathRefused as PathRefused
     from antiphon.tools.faults import ToolFault as ToolFault
     from antiphon.tools.find import find_tool as find_tool
     from antiphon.tools.grep import grep_tool as grep_tool
     from antiphon.tools.ls import ls_tool as ls_tool
+    from antiphon.tools.output import Limits as Limits
+    from antiphon.tools.path_policy import ConfinedFiles as ConfinedFiles
+    from antiphon.tools.path_policy import PathPolicy as PathPolicy
+    from antiphon.tools.permissions import allow_all as allow_all
+    from antiphon.tools.permissions import ask_first as ask_first
+    from antiphon.tools.permissions import read_only as read_only
     from antiphon.tools.port import Workspace as Workspace
     from antiphon.tools.read import read_tool as read_tool
     from antiphon.tools.read_log import ReadLog as ReadLog
@@ -36,43 +43,57 @@ if TYPE_CHECKING:
     from antiphon.tools.write import write_tool as write_tool
 
 _HOME = {
+    "ConfinedFiles": "path_policy",
     "FunctionTool": "define",
     "HostWorkspace": "workspace",
+    "Limits": "output",
     "LocalWorkspace": "workspace",
     "OperationAborted": "faults",
     "Output": "accumulate",
+    "PathPolicy": "path_policy",
+    "PathRefused": "faults",
     "ReadLog": "read_log",
     "SpillFiles": "accumulate",
     "ToolContext": "define",
     "ToolFault": "faults",
     "Workspace": "port",
+    "allow_all": "permissions",
+    "ask_first": "permissions",
     "bash_tool": "bash",
     "edit_tool": "edit",
     "find_tool": "find",
     "grep_tool": "grep",
     "ls_tool": "ls",
+    "read_only": "permissions",
     "read_tool": "read",
     "tool": "define",
     "write_tool": "write",
 }
 
 __all__ = [
+    "ConfinedFiles",
     "FunctionTool",
     "HostWorkspace",
+    "Limits",
     "LocalWorkspace",
     "OperationAborted",
     "Output",
+    "PathPolicy",
+    "PathRefused",
     "ReadLog",
     "SpillFiles",
     "ToolContext",
     "ToolFault",
     "Workspace",
+    "allow_all",
+    "ask_first",
     "bash_tool",
     "coding_tools",
     "edit_tool",
     "find_tool",
     "grep_tool",
     "ls_tool",
+    "read_only",
     "read_only_tools",
     "read_tool",
     "tool",

@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 TEMPORARY = ".antiphon-{}.tmp"
@@ -47,9 +48,11 @@ def replace_file(
     commit: Callable[[], bool],
     durable: bool = False,
     step: Step = no_step,
+    only_regular: bool = False,
 ) -> bool:
     """Give the file at `place` (no link) this content; false if `commit` said no and nothing changed.
 
+    A pipe or device is written to, not replaced, unless `only_regular` refuses that.
     `step` is told the name of each system call before it is made; tests fail or kill the process there.
 
     Raises:
@@ -58,6 +61,8 @@ def replace_file(
     step("stat")
     old = _look(place)
     if old is not None and not stat.S_ISREG(old.st_mode):
+        if only_regular and not stat.S_ISDIR(old.st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), place.name)
         return _write_through(place, old, chunks, commit, step)
     if old is not None:
         step("access")
@@ -143,17 +148,20 @@ def _dress(descriptor: int, old: os.stat_result, place: Place, step: Step) -> No
 
 def _copy_attributes(descriptor: int, place: Place) -> None:
     """Extended attributes, access lists among them, where system and rights allow."""
-    if not hasattr(os, "listxattr") or place.folder is not None:
+    if not hasattr(os, "listxattr"):
         return
     try:
-        names = os.listxattr(place.name, follow_symlinks=False)
+        old = os.open(place.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFE, dir_fd=place.folder)
     except OSError:
         return
-    for name in names:
-        try:
-            os.setxattr(descriptor, name, os.getxattr(place.name, name, follow_symlinks=False))
-        except OSError:
-            continue
+    try:
+        for name in os.listxattr(old):
+            with suppress(OSError):
+                os.setxattr(descriptor, name, os.getxattr(old, name))
+    except OSError:
+        return
+    finally:
+        os.close(old)
 
 
 def _discard(place: Place) -> None:
@@ -164,12 +172,10 @@ def _discard(place: Place) -> None:
 
 
 def _sync_folder(place: Place) -> None:
-    if place.folder is not None:
-        os.fsync(place.folder)
-        return
     if os.name == "nt":  # folders cannot be opened there
         return
-    descriptor = os.open(os.path.dirname(place.name) or ".", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    path = "." if place.folder is not None else os.path.dirname(place.name) or "."
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0), dir_fd=place.folder)
     try:
         os.fsync(descriptor)
     finally:

@@ -19,7 +19,7 @@ from antiphon.tools import paths
 from antiphon.tools.define import FunctionTool, ToolContext, tool
 from antiphon.tools.edit_match import Edit, EditRefused, Original, Replacement, plan, unify
 from antiphon.tools.edit_nearest import explain_missing
-from antiphon.tools.faults import OperationAborted, ToolFault, fault_code, refuse
+from antiphon.tools.faults import OperationAborted, PathRefused, ToolFault, fault_code, refuse
 from antiphon.tools.line_diff import Region, changes, display_diff, split_lines, unified_patch
 from antiphon.tools.port import Commit, Files, Workspace
 from antiphon.tools.read_log import ReadLog, digest
@@ -177,7 +177,8 @@ def _read(files: Files, real_path: str, shown_path: str) -> bytes:
         files.check_access(real_path, write=True)
         return b"".join(_chunks(files, real_path))
     except OSError as error:
-        raise ToolFault(f"Could not edit file: {shown_path}. Error code: {fault_code(error)}.") from error
+        reason = f" ({error.reason})" if isinstance(error, PathRefused) else ""
+        raise ToolFault(f"Could not edit file: {shown_path}. Error code: {fault_code(error)}{reason}.") from error
 
 
 def _chunks(files: Files, path: str) -> Iterator[bytes]:

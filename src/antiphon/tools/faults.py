@@ -22,6 +22,14 @@ class ToolFault(WorkspaceError):
     """A tool could not do what it was asked; the text is for the model and says why and what to do."""
 
 
+class PathRefused(PermissionError):
+    """A rule of the host, not the system, keeps tools away from a path; `reason` says which."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(errno.EACCES, reason, path)
+        self.reason = reason
+
+
 _WORDS = {
     errno.ENOENT: "no such file or directory",
     errno.EACCES: "permission denied",
@@ -50,6 +58,8 @@ def fault_text(error: OSError, operation: str, path: str | None = None) -> str:
     """`CODE: words, operation 'path'`, the form in which models know system errors."""
     if error.errno is None:
         return str(error)
+    if isinstance(error, PathRefused):
+        return f"EACCES: not allowed, {operation} '{path or error.filename}': {error.reason}"
     words = _WORDS.get(error.errno) or os.strerror(error.errno).lower()
     where = f" '{path}'" if path is not None else ""
     return f"{fault_code(error)}: {words}, {operation}{where}"

@@ -114,8 +114,7 @@ class LocalFiles:
         return os.readlink(path)
 
     def scan(self, path: str) -> Iterable[Entry]:
-        with os.scandir(path) as entries:
-            return [Entry(entry.name, _entry_kind(entry)) for entry in entries]
+        return entries_of(path)
 
     def open(self, path: str, *, stopped: Callable[[], bool] = never) -> LocalReader:
         return LocalReader(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _OPEN), stopped)
@@ -133,10 +132,7 @@ class LocalFiles:
     def append(self, path: str, content: bytes) -> int:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN, 0o666)
         try:
-            view = memoryview(content)
-            while len(view):
-                view = view[os.write(descriptor, view) :]
-            return os.fstat(descriptor).st_size
+            return write_all(descriptor, content)
         finally:
             os.close(descriptor)
 
@@ -150,6 +146,20 @@ class LocalFiles:
     def lock(self, real_path: str) -> Generator[bool]:
         with exclusive_between_processes(real_path) as free:
             yield free
+
+
+def entries_of(folder: str | int) -> list[Entry]:
+    """The entries of a folder given by path or descriptor."""
+    with os.scandir(folder) as entries:
+        return [Entry(os.fsdecode(entry.name), _entry_kind(entry)) for entry in entries]
+
+
+def write_all(descriptor: int, content: bytes) -> int:
+    """Write everything; the size of the file afterwards."""
+    view = memoryview(content)
+    while len(view):
+        view = view[os.write(descriptor, view) :]
+    return os.fstat(descriptor).st_size
 
 
 def _entry_kind(entry: os.DirEntry[str]) -> Kind:

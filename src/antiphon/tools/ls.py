@@ -6,7 +6,6 @@ name, so that no machine's language settings show in a transcript.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from antiphon.core.wire import JsonObject
 from antiphon.tools.define import FunctionTool, ToolContext, tool
 from antiphon.tools.faults import OperationAborted, ToolFault, fault_text
 from antiphon.tools.output import DEFAULT_LIMITS, NO_LINE_LIMIT, Limits, format_size, notice, truncate_head
+from antiphon.tools.paths import below
 from antiphon.tools.port import Entry, Files, Workspace
 from antiphon.tools.workspace import stopper
 
@@ -93,7 +93,7 @@ def _mark(files: Files, folder: str, entry: Entry) -> str | None:
     if entry.kind != "link":
         return "/" if entry.kind == "folder" else ""
     try:
-        return "/" if files.stat(posixpath.join(folder, entry.name)).kind == "folder" else ""
+        return "/" if files.stat(below(folder, entry.name)).kind == "folder" else ""
     except OSError:
         return None
 

@@ -141,9 +141,14 @@ def same_name(first: str, second: str, *, ignore_case: bool, ignore_form: bool) 
     return first == second
 
 
-def folder_of(path: str, flavour: Flavour = "posix") -> str:
-    """The folder in which a file of this absolute path lies."""
-    return ntpath.dirname(path) if flavour == "windows" else posixpath.dirname(path)
+def folder_of(path: str) -> str:
+    """The folder in which a file of this absolute path lies. The path itself shows whose syntax it has."""
+    return posixpath.dirname(path) if path.startswith("/") else ntpath.dirname(path)
+
+
+def below(folder: str, name: str) -> str:
+    """The absolute path of an entry of a folder."""
+    return posixpath.join(folder, name) if folder.startswith("/") else ntpath.join(folder, name)
 
 
 def to_utf8(text: str) -> bytes:

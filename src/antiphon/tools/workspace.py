@@ -103,7 +103,7 @@ class HostWorkspace:
         async with self.writing(path, signal) as turn:
 
             def write(commit: Commit) -> None:
-                self.files.make_folders(paths.folder_of(turn.path, self._flavour))
+                self.files.make_folders(paths.folder_of(turn.path))
                 self.files.replace(turn.path, (content,), commit=commit)
 
             await turn.change(write)

@@ -54,7 +54,7 @@ def write_tool(workspace: Workspace, *, log: ReadLog | None = None) -> FunctionT
 
 
 def _make_parent(workspace: Workspace, path: str) -> None:
-    parent = os.path.dirname(path)
+    parent = paths.folder_of(path)
     try:
         workspace.files.make_folders(parent)
     except NotADirectoryError as error:
