@@ -7,9 +7,13 @@ import socket
 
 import pytest
 
+from antiphon.core.events import AgentEnd, AgentStart, TurnStart
+from antiphon.testing import Recording, World, calls, says
 from antiphon.testing.check import (
     LeakedTasks,
     NetworkRefused,
+    Watch,
+    check_runs,
     is_local,
     network_refused,
     no_leaked_tasks,
@@ -64,6 +68,25 @@ async def test_a_task_left_behind_is_named_and_cancelled() -> None:
 
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+async def test_a_broken_trace_is_named() -> None:
+    recording = Recording()
+    for event in (AgentStart(), TurnStart(), AgentEnd(messages=())):
+        recording(event)
+
+    with pytest.raises(AssertionError, match="run 1 broke a rule: "):
+        check_runs(recording)
+
+
+async def test_a_watched_agent_is_checked(watch: Watch) -> None:
+    world = World([calls("A"), says("done")])
+    recording = watch(world.agent)
+
+    await world.prompt("go")
+
+    assert recording.events == world.recording.events
+    check_runs(recording)
 
 
 @pytest.mark.usefixtures("no_leaked_tasks")

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon.core.events import AgentEvent
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, calls_of
 from antiphon.core.policy import DEFAULT, STRICT, Policy
 from antiphon.testing import (
@@ -30,10 +29,9 @@ from antiphon.testing import (
     says,
     settle,
 )
-from antiphon.testing.check import no_tasks_left
+from antiphon.testing.check import check_runs, no_tasks_left
 
 GRACE = 0.003
-OPENS = {"agent_start": "agent_end", "turn_start": "turn_end", "message_start": "message_end"}
 
 MakeWorld = Callable[[Faults, Policy], World]
 
@@ -78,7 +76,7 @@ async def play(make: MakeWorld, fault: Fault, policy: Policy) -> list[str]:
     async with no_tasks_left():
         running = world.start("go")
         await ended(running, world)
-        broken = [*how_it_returned(running, fault), *what_is_left(world)]
+        broken = [*how_it_returned(running, fault), *what_is_left(world), *broken_rules(world, policy)]
         faults.release()
         await settle()
         world.model.script += [says("again")] * 2
@@ -109,10 +107,18 @@ def what_is_left(world: World) -> list[str]:
     found = {
         "agent is still busy": world.agent.is_streaming,
         "calls without results": not is_paired(world.messages),
-        "events not nested": not is_nested(world.recording.events),
         "accepted messages lost or doubled": "f2" in accepted(world) and accepted(world) != ["f1", "f2", "go", "s1"],
     }
     return [name for name, holds in found.items() if holds]
+
+
+def broken_rules(world: World, policy: Policy) -> list[str]:
+    """What the trace checker says about the events."""
+    try:
+        check_runs(world.recording, policy)
+    except AssertionError as error:
+        return [str(error)]
+    return []
 
 
 def accepted(world: World) -> list[str]:
@@ -133,25 +139,6 @@ def is_paired(messages: object) -> bool:
             if wanted != [m.tool_call_id for m in behind if isinstance(m, ToolResultMessage)]:
                 return False
     return True
-
-
-def is_nested(events: list[AgentEvent]) -> bool:
-    """Is every run, turn, message and call bracketed once, the inner ones inside? (I4)"""
-    open_parts: list[str] = []
-    open_calls: set[int] = set()
-    for event in events:
-        if event.type == "tool_execution_start":
-            open_calls.add(event.position)
-        elif event.type == "tool_execution_end":
-            open_calls.remove(event.position)
-        elif event.type in OPENS:
-            open_parts.append(OPENS[event.type])
-        elif event.type in OPENS.values():
-            if open_calls and event.type != "message_end":
-                return False
-            if not open_parts or open_parts.pop() != event.type:
-                return False
-    return not open_parts and not open_calls
 
 
 async def walk(scene: str, kind: FaultKind, policy: Policy) -> dict[str, list[str]]:

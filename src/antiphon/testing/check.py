@@ -17,7 +17,10 @@ import pytest
 import pytest_asyncio
 
 from antiphon.core.events import AgentEvent
+from antiphon.core.policy import DEFAULT, Policy
 from antiphon.core.ports import AbortSignal
+from antiphon.core.trace import check_trace
+from antiphon.errors import ProtocolError
 from antiphon.testing.recording import Recording
 
 
@@ -104,18 +107,22 @@ def _new_tasks(before: set[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
     return {task for task in asyncio.all_tasks() if task not in before and task is not asyncio.current_task()}
 
 
-def check_runs(recording: Recording) -> None:
-    """Every recorded run obeys the rules of a legal event sequence.
+class Watch(Protocol):
+    """Attaches a recording to an agent; its runs are checked by the rules of the policy."""
+
+    def __call__(self, agent: Subscribable, policy: Policy = DEFAULT) -> Recording: ...
+
+
+def check_runs(recording: Recording, policy: Policy = DEFAULT) -> None:
+    """Every recorded run obeys the rules of a legal event sequence, as far as this policy has them.
 
     Raises:
-        AssertionError: names the run and the rule.
+        AssertionError: names the run, the rule and the event.
     """
-    from antiphon.core.trace import check_trace
-
     for number, events in enumerate(recording.runs(), start=1):
         try:
-            check_trace(events)
-        except Exception as error:
+            check_trace(events, policy)
+        except ProtocolError as error:
             raise AssertionError(f"run {number} broke a rule: {error}") from error
 
 
@@ -134,16 +141,16 @@ async def no_leaked_tasks() -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def watch() -> Iterator[Callable[[Subscribable], Recording]]:
+def watch() -> Iterator[Watch]:
     """A function that attaches a recording to an agent; behind the test every run it heard is checked."""
-    recordings: list[Recording] = []
+    recordings: list[tuple[Recording, Policy]] = []
 
-    def attach(agent: Subscribable) -> Recording:
+    def attach(agent: Subscribable, policy: Policy = DEFAULT) -> Recording:
         recording = Recording()
         agent.subscribe(recording)
-        recordings.append(recording)
+        recordings.append((recording, policy))
         return recording
 
     yield attach
-    for recording in recordings:
-        check_runs(recording)
+    for recording, policy in recordings:
+        check_runs(recording, policy)
