@@ -7,6 +7,7 @@ the product answers, brings it into the JSON form of the record, and compares.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 from tests.conformance.core_compare import normal
 
+from antiphon.core.content import ToolCall
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, Message, message_from_wire
 from antiphon.core.partial_json import NOTHING, PartialReader, read_arguments
@@ -28,6 +30,7 @@ from antiphon.core.system_state import (
     tool_changes,
 )
 from antiphon.core.wire import to_wire
+from antiphon.loop.arguments import ArgumentsRefused, check_arguments
 from antiphon.loop.event_stream import EventReader, EventStream, response_stream
 
 Json = Any
@@ -39,10 +42,10 @@ def run_pack(name: str, lines: Iterable[dict[str, Json]]) -> Iterator[tuple[str,
     for line in lines:
         try:
             got = answer(line["scenario"])
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the line failed
             yield line["id"], f"raised {type(fault).__name__}: {fault}"
         else:
-            yield line["id"], difference(normal(timeless(line["expected"])), normal(timeless(got)))
+            yield line["id"], difference(judged(line["expected"]), judged(got))
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------
@@ -83,6 +86,11 @@ def message(given: dict[str, Json]) -> Message:
 def record(value: Message) -> Json:
     """A message as JSON."""
     return to_wire(value)
+
+
+def judged(answer: Json) -> Json:
+    """What counts of an answer, in one spelling; `paths` is advice."""
+    return normal(timeless({key: item for key, item in answer.items() if key != "paths"}))
 
 
 def timeless(value: Json) -> Json:
@@ -130,6 +138,23 @@ def transcript(scenario: dict[str, Json]) -> Json:
 
 def _tools(given: Iterable[dict[str, Json]]) -> tuple[ToolDeclaration, ...]:
     return tuple(declaration_of(msgspec.convert(tool, ToolDeclaration)) for tool in given)
+
+
+# -- validation ------------------------------------------------------------------------------------------------------
+
+
+def validation(scenario: dict[str, Json]) -> Json:
+    given = copy.deepcopy(scenario["args"])
+    call = ToolCall(id="c1", name="tool", arguments=given, arguments_error=scenario.get("argumentsError", UNSET))
+    try:
+        value = check_arguments(call, scenario["schema"])
+    except ArgumentsRefused as refused:
+        answer = {"ok": False, "error": str(refused)}
+    else:
+        answer = {"ok": True, "value": value}
+    if given != scenario["args"]:
+        raise AssertionError("the given arguments were changed")
+    return answer
 
 
 # -- partial JSON ----------------------------------------------------------------------------------------------------
@@ -252,4 +277,5 @@ PACKS: dict[str, Callable[[dict[str, Json]], Json]] = {
     "event_stream": event_stream,
     "partial_json": partial_json,
     "transcript": transcript,
+    "validation": validation,
 }
