@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from antiphon.agent import Agent
 from tests.conformance.core_events import event_item, mark_of
 from tests.conformance.core_recorder import Operation
 from tests.conformance.core_stage import Stage
@@ -23,6 +22,7 @@ from tests.conformance.core_values import (
     plain_messages,
 )
 
+from antiphon.agent import Agent
 from antiphon.core.content import content_from_wire
 from antiphon.core.events import AgentEvent
 from antiphon.core.messages import Message
@@ -102,7 +102,7 @@ class Player:
         try:
             await self._call(operation)
             item["ok"] = True
-        except Exception as error:  # refusals and what a run lets out: all of it is the record's matter
+        except Exception as error:  # noqa: BLE001  # refusals and what a run lets out: all of it is the record's matter
             item["raised"] = str(error)
         self._recorder.note_quietly(item)
 

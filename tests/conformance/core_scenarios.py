@@ -12,10 +12,6 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from antiphon.loop.abort import AbortController
-from antiphon.loop.config import LoopConfig
-from antiphon.loop.entry import agent_loop, agent_loop_continue, run_agent_loop, run_agent_loop_continue
-from antiphon.loop.tool_call import run_tool_call
 from tests.conformance import core_agent
 from tests.conformance.core_compare import first_difference, normal, resolved
 from tests.conformance.core_events import event_item, mark_of
@@ -39,6 +35,10 @@ from antiphon.core.events import AgentEvent
 from antiphon.core.hooks import Context
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.policy import PI, Policy
+from antiphon.loop.abort import AbortController
+from antiphon.loop.config import LoopConfig
+from antiphon.loop.entry import agent_loop, agent_loop_continue, run_agent_loop, run_agent_loop_continue
+from antiphon.loop.tool_call import run_tool_call
 
 SECONDS_PER_SCENARIO = 20.0
 POLLS = {
@@ -63,7 +63,7 @@ def play_and_compare(
     table = expected.pop("table", [])
     try:
         actual = asyncio.run(record_of(case["scenario"], policy, seconds))
-    except Exception as error:  # whatever breaks is the verdict on this scenario, not the end of the pack
+    except Exception as error:  # noqa: BLE001  # whatever breaks is the verdict on this scenario, not the end of the pack
         return f"{type(error).__name__}: {error}"
     wanted, got = normal(resolved(expected, table)), normal(actual)
     for part in ("trace", "events"):  # where things began to differ says more than what was left over
@@ -217,7 +217,7 @@ async def _told(running: Awaitable[Any]) -> JsonDict:
     """What a low-level entry gave back or raised."""
     try:
         outcome = await running
-    except Exception as error:  # the text of whatever escapes is compared
+    except Exception as error:  # noqa: BLE001  # the text of whatever escapes is compared
         return {"raised": str(error)}
     return {"returned": plain_messages(outcome.new_messages)}
 
