@@ -18,7 +18,6 @@ from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
 from antiphon.core.model import Model
 from antiphon.core.usage import total_tokens
-from antiphon.core.wire import to_wire
 from antiphon.providers import wire_json
 
 UNITS_PER_TOKEN = 3.5
@@ -131,7 +130,7 @@ def units(text: str) -> int:
 
 def json_units(value: Any) -> int:
     """UTF-16 code units of the value's compact JSON."""
-    data = wire_json.encode(to_wire(value))
+    data = wire_json.encode(value)
     return len(data) if data.isascii() else units(data.decode())
 
 

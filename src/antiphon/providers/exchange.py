@@ -146,15 +146,19 @@ class _Exchange:
         self._check_abort()
         try:
             self.options = read_options(self.asked)
-            if not (has_credential(self.model, self.options) or is_this_machine(self.model.base_url)):
-                raise _Over(failures.no_key(self.model.provider, "Pass api_key, or set the provider's key variable."))
+            self._check_credential()
             call = prepare(self.asked, self.options)
         except RequestRefused as refused:
             raise _Over(refused.failure) from refused
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except Exception as error:  # whatever a history or an option holds: it is told, not raised
             raise _Over(failures.cannot_send(failures.explain(error))) from error
         self.secrets = failures.secrets_in(self.options.api_key, call.request.headers)
         return await self._as_the_host_wants(call)
+
+    def _check_credential(self) -> None:
+        if not (has_credential(self.model, self.options) or is_this_machine(self.model.base_url)):
+            advice = "Pass api_key, or set the provider's key variable."
+            raise RequestRefused(failures.no_key(self.model.provider, advice))
 
     async def _as_the_host_wants(self, call: Call) -> Call:
         """The call after `on_payload`, which may replace the body."""
