@@ -127,11 +127,10 @@ def _file_change(path: Path, before: bytes | None, expect: Json) -> Json:
 
 def listing_data(store: SessionStore) -> Json:
     """What a list says about the only file of a folder."""
-    rows = [(path, facts) for path, facts in store.listing()]
+    rows = store.listing()
     if not rows:
         return None
-    path, facts = rows[0]
-    return facts_data(facts) | {"allMessagesText": " ".join(store.words_of(path))}
+    return facts_data(rows[0].facts) | {"allMessagesText": " ".join(store.words_of(rows[0].path))}
 
 
 def facts_data(facts: Facts) -> Json:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import sessions_load, sessions_ops, sessions_small, sessions_summaries
+from tests.conformance import sessions_load, sessions_ops, sessions_runtime, sessions_small, sessions_summaries
 
 Json = Any
 Runner = Callable[[Json, Path], "str | None"]
@@ -27,6 +27,7 @@ PACKS: dict[str, Runner] = {
     "estimate": sessions_small.run_estimate,
     "serialize": sessions_small.run_serialize,
     "errors": sessions_small.run_errors,
+    "runtime": sessions_runtime.run_case,
 }
 
 
@@ -46,6 +47,6 @@ def run_pack(path: Path, runner: Runner) -> Iterator[tuple[str, str | None]]:
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 found = runner(case, Path(scratch))
-            except Exception:
+            except Exception:  # noqa: BLE001 - a case that raises has failed, the others go on
                 found = traceback.format_exc(limit=-3)
         yield f"{path.stem}/{case['id']}", found

@@ -34,7 +34,7 @@ class Transcript(Sequence[Message]):
             return
         self._items = list(messages)
         self._length = len(self._items)
-        self._hosts = sum(1 for m in self._items if type(m) is HostMessage)
+        self._hosts = _hosts_among(self._items)
         self._system = None
 
     def append(self, message: Message) -> Transcript:
@@ -61,6 +61,18 @@ class Transcript(Sequence[Message]):
         for message in messages:
             longer = longer.append(message)
         return longer
+
+    def replaced(self, start: int, stop: int, messages: Sequence[Message]) -> Transcript:
+        """A transcript with these messages in place of `start:stop`. Copies references; looks at no other message."""
+        taken = self._items[start:stop]
+        changed = Transcript.__new__(Transcript)
+        changed._items = self._items[: self._length]
+        changed._items[start:stop] = messages
+        changed._length = len(changed._items)
+        changed._hosts = self._hosts + _hosts_among(messages) - _hosts_among(taken)
+        systems = any(isinstance(message, SystemMessage) for message in (*taken, *messages))
+        changed._system = None if systems else self._system
+        return changed
 
     @property
     def system(self) -> SystemState:
@@ -115,3 +127,7 @@ class Transcript(Sequence[Message]):
 
     def __repr__(self) -> str:
         return f"<Transcript of {self._length} messages>"
+
+
+def _hosts_among(messages: Iterable[Message]) -> int:
+    return sum(1 for message in messages if type(message) is HostMessage)

@@ -8,9 +8,9 @@ means (`scan.py`, `upgrade.py`, `compaction/`) is pure.
 
 from antiphon.session_log.damage import Damage, OpenReport
 from antiphon.session_log.entries import Entry, Header
-from antiphon.session_log.file import Durability
+from antiphon.session_log.lines import Durability
 from antiphon.session_log.log import SessionLog
-from antiphon.session_log.projection import Contribution, ModelChoice, Settings
+from antiphon.session_log.projection import Contribution, ModelChoice, Projected, Settings
 from antiphon.session_log.stamps import Sources
 from antiphon.session_log.store import SessionStore, folder_for
 
@@ -22,6 +22,7 @@ __all__ = [
     "Header",
     "ModelChoice",
     "OpenReport",
+    "Projected",
     "SessionLog",
     "SessionStore",
     "Settings",

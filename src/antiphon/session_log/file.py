@@ -1,4 +1,4 @@
-"""Where the lines of a session live: in memory, or in one append-only file with one owner.
+"""The lines of a session in one append-only file with one owner.
 
 `FileLines` keeps four promises. A line is in the file before anybody is told so. A failed append leaves the file as it
 was; if even that fails, nothing more is written until it has been cut back. Nobody else owns the file meanwhile, and
@@ -13,77 +13,27 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, final
+from typing import final
 
 from antiphon.session_log.disk import Disk, FileState
+from antiphon.session_log.lines import BLOCK_BYTES, Durability
 from antiphon.session_log.refusals import (
     NotASession,
     SessionChanged,
     SessionExists,
     SessionInUse,
     SessionReadOnly,
+    SessionUnreadable,
     SessionWriteFailed,
 )
-
-Durability: TypeAlias = Literal["fast", "turn", "sync"]
-"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each line that was said to
-matter (what the user says); `sync`: every line. A killed process loses nothing in any of them."""
-
-BLOCK_BYTES = 1 << 20
-
-
-class Lines(Protocol):
-    """Lines by address. An address is given by `append` and stays valid."""
-
-    def read(self, address: int, length: int) -> bytes: ...
-
-    def append(self, line: bytes, *, talk: bool) -> int:
-        """Store one line without its newline. `talk`: somebody says something, so from now on there is a file.
-
-        Raises:
-            SessionError: it is not stored, and everything is as before.
-        """
-        ...
-
-    def news(self) -> tuple[int, bytes] | None:
-        """Address and bytes of what somebody else has appended since the last call."""
-        ...
-
-    def flush(self) -> None:
-        """Make what was stored survive a power loss."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@final
-class MemoryLines:
-    """A session without a file. `data`: its lines, each with a newline."""
-
-    def __init__(self, data: bytes = b"") -> None:
-        self._data = bytearray(data)
-
-    def read(self, address: int, length: int) -> bytes:
-        return bytes(self._data[address : address + length])
-
-    def append(self, line: bytes, *, talk: bool) -> int:
-        address = len(self._data)
-        self._data += line + b"\n"
-        return address
-
-    def news(self) -> tuple[int, bytes] | None:
-        return None
-
-    def flush(self) -> None:
-        return
-
-    def close(self) -> None:
-        return
 
 
 @final
 class FileLines:
-    """One file, kept open. Made by `pending` (no file yet) or `opened`."""
+    """One file, kept open. Made by `pending` (no file yet) or `opened`.
+
+    `_size` is how far the file is ours: what was read at opening, what we appended, and what we took note of since.
+    """
 
     def __init__(self, disk: Disk, path: Path, durability: Durability) -> None:
         self._disk = disk
@@ -92,10 +42,9 @@ class FileLines:
         self._fd: int | None = None
         self._size = 0
         self._waiting: bytearray | None = None
-        self._read_only = False
+        self._writable = True
         self._torn = False
         self._needs_newline = False
-        self._closed = False
         self._folder_synced = False
 
     @classmethod
@@ -111,12 +60,16 @@ class FileLines:
 
         Raises:
             SessionInUse: another owner is alive.
-            OSError: it cannot be opened.
+            SessionUnreadable: it cannot be opened.
         """
         lines = cls(disk, path, durability)
-        lines._read_only = not write
-        lines._fd = _locked(disk, path) if write else disk.open(path, write=False)
-        lines._size = disk.state(lines._fd).size
+        lines._writable = write
+        try:
+            lines._fd = _locked(disk, path) if write else disk.open(path, write=False)
+            lines._size = disk.state(lines._fd).size
+        except OSError as error:
+            lines.close()
+            raise SessionUnreadable(f"{path} cannot be opened: {error}") from error
         return lines
 
     @property
@@ -125,35 +78,45 @@ class FileLines:
         return self._size if self._waiting is None else len(self._waiting)
 
     @property
+    def writable(self) -> bool:
+        return self._writable
+
+    @property
     def saved(self) -> bool:
         """Is there a file?"""
-        return self._fd is not None
+        return self._waiting is None
 
     def state(self) -> FileState | None:
-        """What the system says about the file now."""
+        """What the system says about the file now; nothing if there is none or it is closed."""
         return None if self._fd is None else self._disk.state(self._fd)
 
+    # -- reading
+
     def blocks(self) -> Iterator[bytes]:
-        """The bytes of the file in order."""
         at = 0
         while at < self.size:
-            block = self.read(at, min(BLOCK_BYTES, self.size - at))
-            if not block:
-                return
-            yield block
-            at += len(block)
+            yield self.read(at, min(BLOCK_BYTES, self.size - at))
+            at += BLOCK_BYTES
 
     def read(self, address: int, length: int) -> bytes:
         if self._waiting is not None:
             return bytes(self._waiting[address : address + length])
-        return self._disk.read(self._open_fd(), address, length)
+        try:
+            data = self._disk.read(self._open_fd(), address, length)
+        except OSError as error:
+            raise SessionUnreadable(f"{self.path} cannot be read: {error}") from error
+        if len(data) < length:
+            raise SessionChanged(f"{self.path} was cut by somebody else while it was open; open it again")
+        return data
+
+    # -- appending
 
     def append(self, line: bytes, *, talk: bool) -> int:
-        self._refuse_if_closed()
+        self._refuse_if_not_writable()
         if self._waiting is not None:
             return self._append_waiting(self._waiting, line, talk=talk)
-        start = b"\n" if self._needs_newline else b""
         self._notice_changes()
+        start = b"\n" if self._needs_newline else b""
         address = self._size + len(start)
         self._store(start + line + b"\n", sync=self._durability == "sync" or (self._durability == "turn" and talk))
         self._needs_newline = False
@@ -177,9 +140,15 @@ class FileLines:
         if self._waiting is not None:
             self._begin(bytes(self._waiting))
 
+    def begin_and_close(self) -> None:
+        """Make the file and give it free."""
+        self.begin()
+        self.close()
+
     def _begin(self, data: bytes) -> None:
         self._fd = self._made(data)
         self._size, self._waiting = len(data), None
+        self._folder_synced = self._durability != "fast"
 
     def _made(self, data: bytes) -> int:
         """Make the file. On failure there is none."""
@@ -206,93 +175,87 @@ class FileLines:
     def _store(self, data: bytes, *, sync: bool) -> None:
         """Append bytes, all or none."""
         fd = self._open_fd()
-        if self._torn:
-            self._cut_back(fd)
         try:
             _write_all(self._disk, fd, data)
             if sync:
                 self._disk.sync(fd)
         except OSError as error:
             self._torn = True
-            _quietly(lambda: self._cut_back(fd))
-            state = "" if not self._torn else "; its end is damaged, nothing more is written until it can be cut back"
+            _quietly(self._cut_back)
+            state = "; its end is damaged, nothing more is written until it can be cut back" if self._torn else ""
             raise SessionWriteFailed(f"{self.path} cannot be written: {error}{state}") from error
         self._size += len(data)
 
-    def _cut_back(self, fd: int) -> None:
+    def _cut_back(self) -> None:
+        """Take away what a failed write may have left."""
         try:
-            self._disk.truncate(fd, self._size)
+            self._disk.truncate(self._open_fd(), self._size)
         except OSError as error:
             raise SessionWriteFailed(f"{self.path} has a damaged end that cannot be cut back: {error}") from error
         self._torn = False
 
     def end_last_line(self) -> None:
-        """Put a newline behind a last line that has none."""
-        self._store(b"\n", sync=False)
+        """Put a newline behind a last line that has none; if that fails, before the next line."""
+        self._needs_newline = True
+        with suppress(SessionWriteFailed):
+            self._store(b"\n", sync=False)
+            self._needs_newline = False
 
-    def _notice_changes(self) -> None:
-        """Compare the file with what we know of it."""
-        if self._torn:
-            self._cut_back(self._open_fd())
-        mine = self._disk.state(self._open_fd())
-        named = self._disk.state_of(self.path)
-        if named is None:
-            self._write_again()
-        elif not named.same_file(mine):
-            raise SessionChanged(f"{self.path} was replaced by another file; fork this session to keep it")
-        elif mine.size < self._size:
-            raise SessionChanged(
-                f"{self.path} was cut from {self._size} to {mine.size} bytes by somebody else; open it again"
-            )
+    # -- others
 
     def news(self) -> tuple[int, bytes] | None:
-        if self._fd is None or self._torn:
+        if self._fd is None or not self._writable or self._torn:
             return None
         grown = self._disk.state(self._fd).size
         if grown <= self._size:
             return None
         address = self._size
-        data = self._disk.read(self._fd, address, grown - address)
+        data = self.read(address, grown - address)
         self._size = grown
         self._needs_newline = not data.endswith(b"\n")
         return address, data
 
-    def _write_again(self) -> None:
-        """The name is gone, our descriptor still has the bytes: give them the name again."""
+    def _notice_changes(self) -> None:
+        """Compare the file with what we know of it."""
+        if self._torn:
+            self._cut_back()
         try:
-            self.replace_with(self.blocks(), keep=None)
+            mine = self._disk.state(self._open_fd())
+            named = self._disk.state_of(self.path)
         except OSError as error:
-            raise SessionWriteFailed(f"{self.path} was removed and cannot be written again: {error}") from error
+            raise SessionWriteFailed(f"{self.path} cannot be looked at: {error}") from error
+        if mine.size < self._size:
+            raise SessionChanged(
+                f"{self.path} was cut from {self._size} to {mine.size} bytes by somebody else; open it again"
+            )
+        if named is None:
+            self.replace_with(self.blocks(), fresh=True)
+        elif not named.same_file(mine):
+            raise SessionChanged(f"{self.path} was replaced by another file; fork this session to keep it")
 
-    def replace_with(self, blocks: Iterable[bytes], keep: Path | None) -> None:
+    def replace_with(self, blocks: Iterable[bytes], *, keep: Path | None = None, fresh: bool = False) -> None:
         """Put other bytes in place of the file's, all at once: written beside it, synced, renamed.
 
-        `keep`: a second name under which the old bytes stay. On failure the old file is untouched.
+        `keep`: a second name under which the old bytes stay. `fresh`: the name is free and must still be.
+
+        Raises:
+            SessionWriteFailed: the old file is untouched.
         """
-        disk, folder = self._disk, self.path.parent
-        disk.make_folder(folder)
-        beside = folder / f".{self.path.name}.new"
-        if disk.state_of(beside) is not None:
-            disk.remove(beside)
-        fd = disk.create(beside)
         try:
-            size = sum(_write_all(disk, fd, block) for block in blocks)
-            disk.sync(fd)
-            disk.lock(fd)
-            if keep is not None:
-                disk.link(self.path, keep)
-            disk.rename(beside, self.path)
-        except BaseException:
-            _quietly(lambda: disk.close(fd))
-            _quietly(lambda: disk.remove(beside))
-            raise
-        _quietly(lambda: disk.sync_folder(folder))
+            fd, size = _replaced(self._disk, self.path, blocks, keep, fresh=fresh)
+        except FileExistsError as error:
+            raise SessionChanged(f"{self.path} was replaced by another file; fork this session to keep it") from error
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} cannot be written anew: {error}") from error
         old, self._fd, self._size = self._fd, fd, size
+        self._folder_synced = False
         if old is not None:
-            _quietly(lambda: disk.close(old))
+            _quietly(lambda: self._disk.close(old))
+
+    # -- life
 
     def flush(self) -> None:
-        if self._fd is None or self._read_only:
+        if self._fd is None or not self._writable:
             return
         try:
             self._disk.sync(self._fd)
@@ -304,20 +267,45 @@ class FileLines:
 
     def close(self) -> None:
         """Give up the file and its lock. What waits for somebody to speak is forgotten."""
-        fd, self._fd, self._closed = self._fd, None, True
+        fd, self._fd, self._writable = self._fd, None, False
         if fd is not None:
             _quietly(lambda: self._disk.close(fd))
 
-    def _refuse_if_closed(self) -> None:
-        if self._read_only:
-            raise SessionReadOnly(f"{self.path} was opened for reading only")
-        if self._closed:
-            raise SessionReadOnly(f"{self.path} was closed")
+    def _refuse_if_not_writable(self) -> None:
+        if not self._writable:
+            raise SessionReadOnly(f"{self.path} is not open for writing")
 
     def _open_fd(self) -> int:
         if self._fd is None:
             raise SessionReadOnly(f"{self.path} was closed")
         return self._fd
+
+
+def _replaced(disk: Disk, path: Path, blocks: Iterable[bytes], keep: Path | None, *, fresh: bool) -> tuple[int, int]:
+    """A locked descriptor and the size of a new file under an old name."""
+    disk.make_folder(path.parent)
+    beside = path.with_name(f".{path.name}.new")
+    if disk.state_of(beside) is not None:
+        disk.remove(beside)
+    fd = disk.create(beside)
+    try:
+        size = sum(_write_all(disk, fd, block) for block in blocks)
+        disk.sync(fd)
+        disk.lock(fd)
+        if keep is not None:
+            disk.link(path, keep)
+        if fresh:
+            disk.link(beside, path)
+        else:
+            disk.rename(beside, path)
+    except BaseException:
+        _quietly(lambda: disk.close(fd))
+        _quietly(lambda: disk.remove(beside))
+        raise
+    if fresh:
+        _quietly(lambda: disk.remove(beside))
+    _quietly(lambda: disk.sync_folder(path.parent))
+    return fd, size
 
 
 def _locked(disk: Disk, path: Path) -> int:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
-from antiphon.core.wire import encode
 from antiphon.session_log.entries import CompactionEntry, Entry, LabelEntry, PositionEntry
-from antiphon.session_log.line import changed, sealed
+from antiphon.session_log.line import changed, sealed, write_value
 from antiphon.session_log.tree import Mark
 
 Step = tuple[Entry, bytes]
@@ -50,7 +49,7 @@ def forked(
             id=new_id(ids), parent_id=parent, timestamp=mark.timestamp, target_id=target, label=mark.label
         )
         ids[entry.id] = None
-        line = encode(entry)
+        line = write_value(entry)
         out.append(sealed(line) if seals else line)
         parent = entry.id
     return out

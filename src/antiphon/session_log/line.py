@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from antiphon.core.wire import JsonObject, JsonValue, encode
+from antiphon.core.wire import JsonObject, JsonValue, encode, to_wire
 
 Seal: TypeAlias = Literal["none", "good", "broken"]
 
@@ -83,6 +83,15 @@ def write_object(value: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         plain = {k: read_value(bytes(v))[1] if isinstance(v, msgspec.Raw) else v for k, v in value.items()}
         return json.dumps(plain, separators=(",", ":")).encode("ascii")
+
+
+def write_value(value: Any) -> bytes:
+    """Compact JSON of a wire value. A lone surrogate is escaped, so that what is read back is what was written."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(to_wire(value), separators=(",", ":")).encode("ascii")
+    return msgspec.json.encode(to_wire(value)) if b'"$' in data else data
 
 
 def members(line: bytes) -> dict[str, Any]:

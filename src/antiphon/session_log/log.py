@@ -7,17 +7,17 @@ changed. The log decides nothing about a conversation; it keeps the rules of the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, final
 
 from msgspec import UNSET, UnsetType
 
-from antiphon.core.content import Content
+from antiphon.core.content import Content, ToolCall
 from antiphon.core.messages import Message
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import Usage
-from antiphon.core.wire import encode
+from antiphon.session_log.calls import CALL_STARTED, OpenCall, interrupted_result, open_calls, start_record
 from antiphon.session_log.damage import Damage, OpenReport
 from antiphon.session_log.entries import (
     BranchSummaryEntry,
@@ -38,9 +38,10 @@ from antiphon.session_log.entries import (
     UsageEntry,
     entry_from_line,
 )
-from antiphon.session_log.file import FileLines, Lines
+from antiphon.session_log.file import FileLines
 from antiphon.session_log.fork import forked, relinked
-from antiphon.session_log.line import sealed
+from antiphon.session_log.line import sealed, write_value
+from antiphon.session_log.lines import Lines
 from antiphon.session_log.projection import Projected, Projection, Settings, as_blocks
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
 from antiphon.session_log.scan import Scan
@@ -77,14 +78,18 @@ class SessionLog:
         sources: Sources,
         report: OpenReport,
         seals: bool,
+        before_close: Callable[[SessionLog], None] | None = None,
     ) -> None:
         self.header = header
         self.cwd = cwd
         self.report = report
-        self._lines = lines
-        self._table = table
+        self.lines = lines
+        """Where the lines live. Whoever made the log may look; only the log appends."""
+        self.table = table
+        """What is known of every entry. Read only."""
         self._sources = sources
         self._seals = seals
+        self._before_close = before_close
         self._leaf = len(table) - 1
         self._projection = Projection(table, self._read)
         self._projection.move(self._leaf)
@@ -98,26 +103,26 @@ class SessionLog:
     @property
     def path(self) -> Path | None:
         """The file, which may not exist yet; nothing for a session in memory."""
-        return self._lines.path if isinstance(self._lines, FileLines) else None
+        return self.lines.path if isinstance(self.lines, FileLines) else None
 
     @property
     def saved(self) -> bool:
         """Does a file hold this session?"""
-        return isinstance(self._lines, FileLines) and self._lines.saved
+        return isinstance(self.lines, FileLines) and self.lines.saved
 
     @property
     def name(self) -> str | None:
         """The name given last, on whatever branch."""
-        return self._table.name
+        return self.table.name
 
     @property
     def leaf_id(self) -> str | None:
         """Where the next entry will hang."""
-        return None if self._leaf == ROOT else self._table.ids[self._leaf]
+        return None if self._leaf == ROOT else self.table.ids[self._leaf]
 
     @property
     def entry_count(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     # -- reading
 
@@ -135,7 +140,7 @@ class SessionLog:
         return self._projection.settings
 
     def has(self, entry_id: str) -> bool:
-        return entry_id in self._table.by_id
+        return entry_id in self.table.by_id
 
     def entry(self, entry_id: str) -> Entry:
         """The entry with this id.
@@ -147,48 +152,48 @@ class SessionLog:
 
     def entries(self) -> Iterator[Entry]:
         """All entries in file order, of every branch."""
-        return (self._read(number) for number in range(len(self._table)))
+        return (self._read(number) for number in range(len(self.table)))
 
     def raw_lines(self) -> Iterator[bytes]:
         """The line of every entry, byte for byte, in file order."""
-        return (self._raw(number) for number in range(len(self._table)))
+        return (self._raw(number) for number in range(len(self.table)))
 
     def path_ids(self, leaf: str | UnsetType | None = UNSET) -> list[str]:
         """Ids from a root to `leaf` (left out: the current one)."""
         number = self._leaf if leaf is UNSET else self._number(leaf)
-        return [self._table.ids[step] for step in self._table.path(number)]
+        return [self.table.ids[step] for step in self.table.path(number)]
 
     def path_entries(self, leaf: str | UnsetType | None = UNSET) -> list[Entry]:
         """Entries from a root to `leaf` (left out: the current one)."""
         number = self._leaf if leaf is UNSET else self._number(leaf)
-        return [self._read(step) for step in self._table.path(number)]
+        return [self._read(step) for step in self.table.path(number)]
 
     def children(self, entry_id: str | None) -> list[str]:
         """Entries whose parent this is, in file order; of nothing: the roots."""
-        return [self._table.ids[child] for child in self._table.children(self._number(entry_id))]
+        return [self.table.ids[child] for child in self.table.children(self._number(entry_id))]
 
     def label(self, entry_id: str) -> str | None:
-        mark = self._table.labels.get(entry_id)
+        mark = self.table.labels.get(entry_id)
         return None if mark is None else mark.label
 
     def tree(self) -> list[TreeNode]:
         """The whole tree, roots first; siblings by time."""
-        times = {number: ms_of(self._read(number).timestamp) for number in numbers_with_siblings(self._table)}
-        return tree_view(self._table, times)
+        times = {number: ms_of(self._read(number).timestamp) for number in numbers_with_siblings(self.table)}
+        return tree_view(self.table, times)
 
     def has_talk(self, leaf: str | None) -> bool:
         """Does a user or a model say something on the path to an entry?"""
-        kinds = self._table.kinds
-        return any(kinds[step] in (USER, ASSISTANT) for step in self._table.upward(self._number(leaf)))
+        kinds = self.table.kinds
+        return any(kinds[step] in (USER, ASSISTANT) for step in self.table.upward(self._number(leaf)))
 
     def fork_lines(self, leaf: str | None) -> list[bytes]:
         """The lines of a new session that begins with the path to an entry."""
-        steps = [(self._read(step), self._raw(step)) for step in self._table.path(self._number(leaf))]
-        return forked(steps, self._table.labels, self._sources.entry_id, seals=self._seals)
+        steps = [(self._read(step), self._raw(step)) for step in self.table.path(self._number(leaf))]
+        return forked(steps, self.table.labels, self._sources.entry_id, seals=self._seals)
 
     def export_lines(self) -> list[bytes]:
         """The lines of the active path, each entry the child of the one before it."""
-        return relinked((self._read(step), self._raw(step)) for step in self._table.path(self._leaf))
+        return relinked((self._read(step), self._raw(step)) for step in self.table.path(self._leaf))
 
     # -- appending
 
@@ -237,15 +242,35 @@ class SessionLog:
             EntryRefused: not on the active path, or not a message that may be edited.
         """
         number = self._number(target_id)
-        kind = self._table.kinds[number]
+        kind = self.table.kinds[number]
         if kind not in (USER, ASSISTANT, TOOL_RESULT) and not isinstance(self._read(number), CustomMessageEntry):
             raise EntryRefused(f"entry {target_id} is not a user, assistant, tool result or custom message")
-        if not self._projection.holds(target_id) and number not in self._table.upward(self._leaf):
+        if not self._projection.holds(target_id) and number not in self.table.upward(self._leaf):
             raise EntryRefused(f"entry {target_id} is not on the active path")
         if content is not None and kind in (ASSISTANT, TOOL_RESULT):
             content = as_blocks(content)
         replacement = None if content is None else Replacement(content=content)
         return self._append(ContextEditEntry, target_id=target_id, replacement=replacement).id
+
+    def append_call_started(self, call: ToolCall, position: int) -> str:
+        """Record that a call is about to start: store it before the call is made.
+
+        `position` counts the calls of the last answer from 0.
+        """
+        return self.append_custom(CALL_STARTED, start_record(call, position))
+
+    def open_calls(self) -> list[OpenCall]:
+        """Calls of the last answer that have no result, with what is known of each."""
+        return open_calls(self.projection().items)
+
+    def close_open_calls(self) -> list[str]:
+        """Store an error result for each of them, so that log, context and request agree; the ids of the entries.
+
+        For a session that was interrupted: call it before anything else is appended. Done once, there is nothing left
+        to do the next time.
+        """
+        now_ms = self._sources.now_ms()
+        return [self.append_message(interrupted_result(found, now_ms)) for found in self.open_calls()]
 
     def append_compaction(
         self,
@@ -262,7 +287,7 @@ class SessionLog:
         Prompt and tools in force are stored with it, so that they need not be read from before.
         """
         now_ms = self._sources.now_ms()
-        entry_id = self._sources.entry_id(self._table.by_id)
+        entry_id = self._sources.entry_id(self.table.by_id)
         system = self.messages().system.as_message(now_ms)
         return self._append(
             CompactionEntry,
@@ -330,11 +355,13 @@ class SessionLog:
 
     def flush(self) -> None:
         """Make everything stored so far survive a power loss: call it when a run has settled."""
-        self._lines.flush()
+        self.lines.flush()
 
     def close(self) -> None:
         """Give the file free for others. A session in which nobody said anything leaves no file."""
-        self._lines.close()
+        if self._before_close is not None:
+            self._before_close(self)
+        self.lines.close()
 
     def __enter__(self) -> SessionLog:
         return self
@@ -349,12 +376,12 @@ class SessionLog:
 
     def _number(self, entry_id: str | None) -> int:
         try:
-            return self._table.number(entry_id)
+            return self.table.number(entry_id)
         except KeyError:
             raise NoSuchEntry(entry_id) from None
 
     def _raw(self, number: int) -> bytes:
-        return self._lines.read(self._table.addresses[number], self._table.lengths[number])
+        return self.lines.read(self.table.addresses[number], self.table.lengths[number])
 
     def _read(self, number: int) -> Entry:
         return entry_from_line(self._raw(number))
@@ -364,32 +391,35 @@ class SessionLog:
     ) -> _Known:
         """Make, store, remember: in this order, so that memory never knows more than the file."""
         self._take_news()
-        table = self._table
+        table = self.table
         entry = entry_type(
             id=entry_id or self._sources.entry_id(table.by_id),
             parent_id=self.leaf_id,
             timestamp=iso(self._sources.now_ms() if now_ms is None else now_ms),
             **fields,
         )
-        line = encode(entry)
+        try:
+            line = write_value(entry)
+        except TypeError as error:
+            raise EntryRefused(f"the {entry.type} entry cannot be written as JSON: {error}") from error
         head = _head_of(entry)
         role = "" if head.message is UNSET else head.message.role
         stored = sealed(line) if self._seals else line
-        address = self._lines.append(stored, talk=role in ("user", "assistant"))
+        address = self.lines.append(stored, talk=role in ("user", "assistant"))
         self._leaf = table.add(head, self._leaf, address, len(stored))
         self._projection.append(self._leaf, entry)
         return entry
 
     def _take_news(self) -> None:
         """Learn what somebody else appended; the leaf stays ours."""
-        news = self._lines.news()
+        news = self.lines.news()
         if news is None:
             return
         address, data = news
-        scan = Scan(header=self.header, table=self._table, first=len(self._table), size=address)
+        scan = Scan(header=self.header, table=self.table, first=len(self.table), size=address)
         scan.feed(data)
         scan.finish()
-        found = Damage("foreign lines", 0, f"{len(self._table) - scan.first} entries were read, the leaf stays")
+        found = Damage("foreign lines", 0, f"{len(self.table) - scan.first} entries were read, the leaf stays")
         self.report = OpenReport((*self.report.damages, found, *scan.damages), self.report.changed_file)
 
 

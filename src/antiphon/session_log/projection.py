@@ -258,9 +258,13 @@ class Projection:
         place = self._place.get(edit.target_id)
         if place is None:
             return
-        target = self._list[place].entry
-        self._list[place] = Contribution(target, contribution(target, edit, leads=target.id == self._leads))
-        self._messages = None
+        before = self._list[place]
+        messages = contribution(before.entry, edit, leads=before.entry.id == self._leads)
+        self._list[place] = Contribution(before.entry, messages)
+        if self._messages is not None:
+            behind = sum(len(item.messages) for item in self._list[place + 1 :])
+            stop = len(self._messages) - behind
+            self._messages = self._messages.replaced(stop - len(before.messages), stop, messages)
 
     def _build(self) -> None:
         if self._built:

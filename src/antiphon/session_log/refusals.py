@@ -41,6 +41,10 @@ class SessionExists(SessionError):
     """A file with the name of a new session is there already."""
 
 
+class SessionUnreadable(SessionError):
+    """The file cannot be opened or read. `__cause__` is what the system said."""
+
+
 class SessionWriteFailed(SessionError):
     """An entry could not be stored. `__cause__` is what the system said."""
 

@@ -1,0 +1,101 @@
+"""Tool calls and crashes: which calls of the last answer have no result, and how far each had got. Pure.
+
+A record that a call starts is stored before it starts. Other readers see state of an extension and ignore it. After a
+crash a call is then finished (its result is there), begun (the record is there) or not begun. Where no such records are
+kept at all, nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias, cast, final
+
+from msgspec import Struct
+
+from antiphon.core.content import Text, ToolCall
+from antiphon.core.messages import AssistantMessage, ToolResultMessage, UserMessage, calls_of
+from antiphon.core.wire import JsonObject
+from antiphon.session_log.entries import CustomEntry, Entry
+from antiphon.session_log.projection import Contribution
+
+CALL_STARTED = "antiphon.call_started"
+"""The kind of the record."""
+
+Progress: TypeAlias = Literal["not begun", "begun", "unknown"]
+
+_SAID: dict[Progress, str] = {
+    "not begun": "Not executed: the program was interrupted before tool {name} could start.",
+    "begun": "Interrupted: the program ended while tool {name} was running; it may have had effects.",
+    "unknown": "Interrupted: the program ended before tool {name} gave a result; it may or may not have run.",
+}
+
+
+@final
+class OpenCall(Struct, frozen=True, gc=False):
+    """A call without a result, at its `position` among the calls of its answer (ids may repeat)."""
+
+    call: ToolCall
+    position: int
+    progress: Progress
+
+
+def start_record(call: ToolCall, position: int) -> JsonObject:
+    """The data of a record that a call starts."""
+    return {"toolCallId": call.id, "toolName": call.name, "position": position}
+
+
+def open_calls(items: Sequence[Contribution]) -> list[OpenCall]:
+    """Calls of the last answer that have no result and can still get one: nothing was said since.
+
+    `items` is a projection, so answers and results that were taken out of the context do not count.
+    """
+    at = _last_answer(items)
+    if at is None:
+        return []
+    answer = cast("AssistantMessage", items[at].messages[-1])
+    behind = items[at + 1 :]
+    answered = Counter(
+        message.tool_call_id for item in behind for message in item.messages if type(message) is ToolResultMessage
+    )
+    started = {record.get("position") for record in _records(item.entry for item in behind)}
+    recorded = bool(started) or any(True for _ in _records(item.entry for item in items[:at]))
+    found: list[OpenCall] = []
+    for position, call in enumerate(calls_of(answer)):
+        if answered[call.id]:
+            answered[call.id] -= 1
+        elif position in started:
+            found.append(OpenCall(call, position, "begun"))
+        else:
+            found.append(OpenCall(call, position, "not begun" if recorded else "unknown"))
+    return found
+
+
+def _last_answer(items: Sequence[Contribution]) -> int | None:
+    """The place of the last answer, unless a user has spoken since."""
+    for at in range(len(items) - 1, -1, -1):
+        kinds = {type(message) for message in items[at].messages}
+        if AssistantMessage in kinds:
+            return at
+        if UserMessage in kinds:
+            return None
+    return None
+
+
+def _records(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
+    for entry in entries:
+        if type(entry) is CustomEntry and entry.custom_type == CALL_STARTED and isinstance(entry.data, dict):
+            yield cast("dict[str, Any]", entry.data)
+
+
+def interrupted_result(open_call: OpenCall, timestamp: int | float) -> ToolResultMessage:
+    """The result that closes an open call: it says what is known, and in `details` for programs."""
+    call = open_call.call
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(text=_SAID[open_call.progress].format(name=call.name)),),
+        details={"interrupted": True, "progress": open_call.progress},
+        is_error=True,
+        timestamp=timestamp,
+    )

@@ -1,0 +1,77 @@
+"""Where the lines of a session live: the port, and the lines of a session in memory.
+
+An address is given by `append` (or found by whoever scans the bytes) and stays valid as long as the log is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Protocol, TypeAlias, final
+
+Durability: TypeAlias = Literal["fast", "turn", "sync"]
+"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each line in which somebody
+speaks to a model; `sync`: every line. A killed process loses nothing in any of them."""
+
+BLOCK_BYTES = 1 << 20
+
+
+class Lines(Protocol):
+    """Lines by address."""
+
+    def read(self, address: int, length: int) -> bytes:
+        """The bytes of one line.
+
+        Raises:
+            SessionError: they cannot be read any more.
+        """
+        ...
+
+    def blocks(self) -> Iterator[bytes]:
+        """All bytes, in order: header first, every line with its newline."""
+        ...
+
+    def append(self, line: bytes, *, talk: bool) -> int:
+        """Store one line without its newline; its address. `talk`: from now on somebody has spoken.
+
+        Raises:
+            SessionError: it is not stored, and everything is as before.
+        """
+        ...
+
+    def news(self) -> tuple[int, bytes] | None:
+        """Address and bytes of what somebody else has appended since the last call."""
+        ...
+
+    def flush(self) -> None:
+        """Make what was stored survive a power loss."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@final
+class MemoryLines:
+    """A session without a file. `data`: its lines, each with a newline."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data = bytearray(data)
+
+    def read(self, address: int, length: int) -> bytes:
+        return bytes(self._data[address : address + length])
+
+    def blocks(self) -> Iterator[bytes]:
+        yield bytes(self._data)
+
+    def append(self, line: bytes, *, talk: bool) -> int:
+        address = len(self._data)
+        self._data += line + b"\n"
+        return address
+
+    def news(self) -> tuple[int, bytes] | None:
+        return None
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
