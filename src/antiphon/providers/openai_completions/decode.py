@@ -6,7 +6,6 @@ comes. Servers differ in everything else, so each field is looked at on its own 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast, final
@@ -16,6 +15,7 @@ from antiphon.core.model import Model
 from antiphon.core.response_events import ResponseEvent
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers import failures, wire_json
+from antiphon.providers.custom_input import CustomInput
 from antiphon.providers.dialects import chat_dialect
 from antiphon.providers.draft import AnswerDraft, GrowingCall, GrowingText, GrowingThinking
 from antiphon.providers.failures import Failure, Malformed
@@ -38,11 +38,10 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 
 @dataclass(slots=True)
 class _StreamedCall:
-    """A call as it streams. `custom`: the argument that free text input becomes; `begun`: some of it has come."""
+    """A call as it streams. `custom`: its free text input, if it is a call of a grammar tool."""
 
     block: GrowingCall
-    custom: str | None = None
-    begun: bool = False
+    custom: CustomInput | None = None
 
 
 @final
@@ -217,7 +216,9 @@ class ChatDecoder:
         if name and not call.block.name:
             call.block.name = name
         if isinstance(custom, dict):
-            self._custom_input(call, _text(function, "input"))
+            if call.custom is None:
+                call.custom = CustomInput(call.block, self._custom_arguments.get(call.block.name, "input"))
+            call.custom.add(_text(function, "input"))
         else:
             call.block.add(_argument_text(function.get("arguments")))
 
@@ -247,16 +248,6 @@ class ChatDecoder:
             self._by_id[id_] = call
         return call
 
-    def _custom_input(self, call: _StreamedCall, piece: str) -> None:
-        """Free text becomes the JSON text of the tool's single argument."""
-        if call.custom is None:
-            call.custom = self._custom_arguments.get(call.block.name, "input")
-        escaped = json.dumps(piece, ensure_ascii=False)[1:-1]
-        if piece and not call.begun:
-            call.begun = True
-            escaped = _opening(call.custom) + escaped
-        call.block.add(escaped)
-
     # -- the end
 
     def _close_blocks(self) -> None:
@@ -265,11 +256,11 @@ class ChatDecoder:
         for call in self._calls:
             if not call.block.id:
                 call.block.id = new_id("call_")
-        customs = {call.block.index: call for call in self._calls if call.custom is not None}
+        customs = {call.block.index: call.custom for call in self._calls}
         for block in self._draft.blocks:
             custom = customs.get(block.index)
             if custom is not None and not block.closed:
-                block.add('"}' if custom.begun else _opening(custom.custom or "") + '"}')
+                custom.complete()
             block.close()
 
     def _finish_answer(self, *, complete: bool) -> None:
@@ -288,10 +279,6 @@ class ChatDecoder:
             self._draft.failed(failures.finish_error(self._finish))
         else:
             self._draft.done(reason)
-
-
-def _opening(argument: str) -> str:
-    return "{" + json.dumps(argument, ensure_ascii=False) + ':"'
 
 
 def _argument_text(arguments: Any) -> str:

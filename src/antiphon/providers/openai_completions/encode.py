@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
@@ -18,7 +19,6 @@ from antiphon.providers.failures import RequestRefused, cannot_send
 from antiphon.providers.handoff import HandOff
 from antiphon.providers.history import History, HistoryCache
 from antiphon.providers.http import HttpRequest
-from antiphon.providers.levels import clamp_level
 from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, rewriter, system_role
 from antiphon.providers.openai_completions.thinking import Thought, thinking_fields
 from antiphon.providers.openai_completions.tools import encode_tools, grammars_of
@@ -105,7 +105,7 @@ def _level(model: Model, options: CallOptions) -> ThinkingLevel | None:
     if not options.is_raw:
         return options.level
     effort = options.raw_get("reasoningEffort")
-    return clamp_level(model, effort) if isinstance(effort, str) and effort != "off" else None
+    return cast("ThinkingLevel", effort) if isinstance(effort, str) and effort != "off" else None
 
 
 def _fields(model: Model, flags: ChatDialect, options: CallOptions, cap: int | None) -> JsonObject:
