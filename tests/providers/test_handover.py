@@ -105,7 +105,7 @@ CALL_IDS = {
     "gemini-2.5-pro": "read_17{}_1",
     "gemini-3-pro": "f-{}",
     "kimi": "functions.read ü:{}",
-    "gpt-5": "call_{}|" + "Z9+/=" * 80,
+    "gpt-5": "call_{0}|{0}" + "Z9+/=" * 80,
 }
 
 
@@ -132,6 +132,8 @@ class Teller:
             self.count += 1
             id_ = CALL_IDS[model.id].format(self.count)
             blocks.append(ToolCall(id=id_, name=self.chance.choice(["read", "look"]), arguments={"path": self.text()}))
+        if blocks and isinstance(blocks[-1], Thinking):
+            blocks.append(Text(text="so"))  # reasoning alone cannot be replayed to Responses
         stop = self.chance.choices(["", "length", "error", "aborted"], [8, 1, 1, 1])[0]
         return said(model, *blocks, **({"stop_reason": stop} if stop else {}))
 
