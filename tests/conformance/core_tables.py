@@ -18,7 +18,9 @@ from tests.conformance.core_compare import normal
 from antiphon.core.content import ToolCall
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, Message, message_from_wire
+from antiphon.core.model import Model
 from antiphon.core.partial_json import NOTHING, PartialReader, read_arguments
+from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import Done, Failed, ResponseEvent, Start
 from antiphon.core.system_state import (
     collapse,
@@ -30,8 +32,10 @@ from antiphon.core.system_state import (
     tool_changes,
 )
 from antiphon.core.wire import to_wire
+from antiphon.loop.abort import AbortController
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
 from antiphon.loop.event_stream import EventReader, EventStream, response_stream
+from antiphon.providers.scripted import ScriptedProvider
 
 Json = Any
 
@@ -273,8 +277,53 @@ def response_event(given: dict[str, Json]) -> ResponseEvent:
             return msgspec.convert({key: item for key, item in given.items() if key != "partial"}, ResponseEvent)
 
 
+# -- fake provider -----------------------------------------------------------------------------------------------------
+
+FAKE = Model(id="fake-1", provider="fake", api="fake")
+
+
+def fake_provider(scenario: dict[str, Json]) -> Json:
+    return asyncio.run(play_fake(scenario))
+
+
+async def play_fake(scenario: dict[str, Json]) -> Json:
+    answers = [fake_answer(response) for response in scenario["responses"]]
+    provider = ScriptedProvider(answers, tokens_per_delta=scenario["tokens"], estimates_usage=True)
+    streams = [await fake_stream(provider, request) for request in scenario["requests"]]
+    return {"streams": streams, "responsesLeft": provider.responses_left}
+
+
+def fake_answer(response: dict[str, Json]) -> AssistantMessage:
+    content = response["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    given = {"role": "assistant", "content": blocks, "stopReason": "stop"} | response["fields"]
+    return cast("AssistantMessage", message(given))
+
+
+async def fake_stream(provider: ScriptedProvider, asked: dict[str, Json]) -> Json:
+    stop = AbortController()
+    if asked.get("aborted"):
+        stop.abort()
+    request = ModelRequest(
+        model=FAKE,
+        messages=[message(each) for each in asked["messages"]],
+        thinking_level="off",
+        signal=stop.signal,
+        session_id=asked.get("sessionId"),
+        options={"cache_retention": asked["cacheRetention"]} if "cacheRetention" in asked else {},
+    )
+    return [without_partial(to_wire(event)) async for event in await provider(request)]
+
+
+def without_partial(event: dict[str, Json]) -> Json:
+    """The record leaves out the partial message, and with it what only the partial message tells there."""
+    hidden = {"start": {"message"}, "toolcall_start": {"id", "name"}}.get(event["type"], set())
+    return {key: item for key, item in event.items() if key not in hidden}
+
+
 PACKS: dict[str, Callable[[dict[str, Json]], Json]] = {
     "event_stream": event_stream,
+    "fake_provider": fake_provider,
     "partial_json": partial_json,
     "transcript": transcript,
     "validation": validation,

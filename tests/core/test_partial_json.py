@@ -75,6 +75,7 @@ def test_a_snapshot_never_changes(text: str) -> None:
     for character in text:
         reader.feed(character)
         taken.append((reader.snapshot(), copy.deepcopy(reader.value)))
+        taken.append((reader.arguments_now(), copy.deepcopy(reader.arguments)))
 
     assert all(repr(snapshot) == repr(then) for snapshot, then in taken)
 

@@ -116,6 +116,8 @@ class PartialReader:
         """The value so far as one that never changes. Copies the open containers, shares everything else."""
         if self.value is NOTHING:
             return NOTHING
+        if len(self._stack) == 1:
+            return self._box.copy()  # only the root is open
         root = copy = self._top.copy()
         children = [box for box, _ in self._stack[1:]] + [self._box]
         for (box, key), child in zip(self._stack, children, strict=False):
@@ -125,6 +127,11 @@ class PartialReader:
             copy[cast("Any", -1 if key is None else key)] = grown
             copy = cast("Any", grown)
         return root[0]
+
+    def arguments_now(self) -> JsonObject:
+        """The value so far if it is an object, as one that never changes; else an empty object."""
+        value = self.snapshot()
+        return cast("JsonObject", value) if type(value) is dict else {}
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar, cast, final
+from typing import Any, TypeAlias, cast, final, get_args
 
 from msgspec import UNSET, structs
 
@@ -22,9 +22,11 @@ from antiphon.core.content import Block, Content, Foreign, Image, Text, Thinking
 from antiphon.core.messages import AssistantMessage, Message, StopReason, SystemMessage
 from antiphon.core.model import Model
 from antiphon.core.ports import ModelRequest
+from antiphon.core.response import answer_begun
 from antiphon.core.response_events import (
     Done,
     Failed,
+    Growth,
     ResponseEvent,
     Start,
     TextDelta,
@@ -53,8 +55,6 @@ UNITS_PER_TOKEN = 4
 
 NOTHING_LEFT = "no scripted response is left"
 ABORTED = "Request was aborted"
-
-T = TypeVar("T")
 
 
 @final
@@ -132,7 +132,7 @@ async def _answer_to(request: ModelRequest, response: Response) -> Answer:
     if not callable(response):
         return response
     answer = response(request)
-    return await answer if inspect.isawaitable(answer) else cast("Answer", answer)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _are_events(answer: Sequence[Block] | Sequence[ResponseEvent]) -> bool:
@@ -149,24 +149,25 @@ async def _each(events: Iterable[Any]) -> AsyncIterator[ResponseEvent]:
 
 async def _stream(request: ModelRequest, message: AssistantMessage, units: int | None) -> AsyncIterator[ResponseEvent]:
     signal = request.signal
-    ended: list[Block] = []
-    if signal.aborted:
-        yield _failed(request, message.usage, "aborted", ABORTED)
-        return
+    so_far = answer_begun(_begun(message))
     for event in _events_of(message, units):
         if signal.aborted:
-            yield _failed(request, message.usage, "aborted", ABORTED, tuple(ended))
+            yield _failed(request, message.usage, "aborted", ABORTED, so_far.content)
             return
         yield event
-        if type(event) in _ENDS:
-            ended.append(message.content[cast("TextEnd", event).content_index])
+        if type(event) in _GROWTH:
+            so_far = so_far.grow(cast("Growth", event))
 
 
-_ENDS = frozenset({TextEnd, ThinkingEnd, ToolCallEnd})
+_GROWTH = frozenset(get_args(Growth))
+
+
+def _begun(message: AssistantMessage) -> AssistantMessage:
+    return structs.replace(message, content=(), stop_reason="pending", error_message=UNSET)
 
 
 def _events_of(message: AssistantMessage, units: int | None) -> Iterator[ResponseEvent]:
-    yield Start(message=structs.replace(message, content=(), stop_reason="pending", error_message=UNSET))
+    yield Start(message=_begun(message))
     for index, block in enumerate(message.content):
         if type(block) is Text:
             yield TextStart(content_index=index)
@@ -215,7 +216,7 @@ def pieces(text: str, units: int | None) -> list[str]:
         return [text]
     if text.isascii():
         return [text[start : start + units] for start in range(0, len(text), units)]
-    data = text.encode("utf-16-le", "surrogatepass")
+    data = _units(text)
     step = 2 * units
     cut = [data[start : start + step] for start in range(0, len(data), step)]
     return [piece.decode("utf-16-le", "surrogatepass") for piece in cut]
@@ -231,18 +232,18 @@ class PromptCache:
     __slots__ = ("_prompts",)
 
     def __init__(self) -> None:
-        self._prompts: dict[str, str] = {}
+        self._prompts: dict[str, bytes] = {}
 
     def usage(self, request: ModelRequest) -> Usage:
         """The usage of the prompt alone. With a session (unless `cache_retention` is `none`) it is read and written."""
-        prompt = prompt_text(request.messages)
-        tokens = tokens_of(prompt)
+        prompt = _units(prompt_text(request.messages))
+        tokens = _tokens(len(prompt) // 2)
         session = request.session_id
         if session is None or request.options.get("cache_retention") == "none":
             return Usage(input=tokens, total_tokens=tokens)
-        before = self._prompts.get(session, "")
+        before = self._prompts.get(session, b"")
         self._prompts[session] = prompt
-        read = tokens_of(prompt[: _common_length(before, prompt)])
+        read = _tokens(_common_length(before, prompt) // 2)
         return Usage(cache_read=read, cache_write=tokens - read, total_tokens=tokens)
 
 
@@ -252,8 +253,16 @@ def with_output(usage: Usage, tokens: int) -> Usage:
 
 def tokens_of(text: str) -> int:
     """A quarter of the UTF-16 length, rounded up."""
-    length = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return -(-length // UNITS_PER_TOKEN)
+    return _tokens(len(text) if text.isascii() else len(_units(text)) // 2)
+
+
+def _tokens(units: int) -> int:
+    return -(-units // UNITS_PER_TOKEN)
+
+
+def _units(text: str) -> bytes:
+    """UTF-16, two bytes per unit."""
+    return text.encode("utf-16-le", "surrogatepass")
 
 
 def prompt_text(messages: Sequence[Message]) -> str:
@@ -292,8 +301,8 @@ def _json(value: object) -> str:
     return encode(value).decode()
 
 
-def _common_length(a: str, b: str) -> int:
-    """Length of the common beginning."""
+def _common_length(a: bytes, b: bytes) -> int:
+    """Bytes that both begin with."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
