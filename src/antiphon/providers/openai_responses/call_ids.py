@@ -20,7 +20,7 @@ def rewriter(model: Model) -> RewriteId:
         if not bar:
             return _part(call)
         if message.provider != model.provider or message.api != model.api:
-            return f"{_part(call)}|fc_{digest(item, 24)}"
+            return f"{_part(call)}|fc_{digest(id_, 24)}"
         return f"{_part(call)}|{_part(item if item.startswith('fc_') else f'fc_{item}')}"
 
     return rewrite

@@ -59,6 +59,7 @@ class ResponsesFold:
         self._systems = 0
         self._made_up = 0
         self._declared = False
+        self._used: set[str] = set()  # item ids; shared by copies, which see no answers
         self._gone: dict[str, None] = {}  # tools that were removed and are not back, in order
 
     def copy(self) -> ResponsesFold:
@@ -98,14 +99,17 @@ class ResponsesFold:
                 items += _reasoning(block)
             elif type(block) is ToolCall:
                 items.append(self._call(block, message, own))
+        while items and items[-1].get("type") == "reasoning":
+            items.pop()  # servers refuse reasoning without the item it led to, as an answer cut while thinking has it
         return items
 
     def _text(self, block: Text) -> JsonObject:
         id_, phase = _identity(block)
-        if not id_:
-            id_ = self._new_name("msg_")
-        elif len(id_) > MAX_ITEM_ID:
+        if len(id_) > MAX_ITEM_ID:
             id_ = f"msg_{digest(id_, 24)}"
+        if not id_ or id_ in self._used:
+            id_ = self._new_name("msg_")
+        self._used.add(id_)
         content = [{"type": "output_text", "text": clean(block.text), "annotations": []}]
         item: JsonObject = {
             "type": "message",
@@ -128,7 +132,8 @@ class ResponsesFold:
         grammar = self._grammars.get(call.name)
         sibling = not own and message.provider == self._model.provider and message.api == self._model.api
         item: JsonObject = {"type": "custom_tool_call" if grammar else "function_call", "call_id": call_id}
-        if not sibling and item_id.startswith("ctc_" if grammar else "fc_"):
+        if not sibling and item_id.startswith("ctc_" if grammar else "fc_") and item_id not in self._used:
+            self._used.add(item_id)
             item["id"] = item_id
         item["name"] = call.name
         if grammar:
