@@ -16,9 +16,10 @@ when it is first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # spelled out, so that the version can be told without loading `typing`
 if TYPE_CHECKING:
+    from typing import Any
+
     from antiphon.agent.agent import Agent as Agent
     from antiphon.agent.view import AgentState as AgentState
     from antiphon.core.calls import ToolResult as ToolResult

@@ -47,6 +47,7 @@ def open_batch(message: AssistantMessage, calls: tuple[ToolCall, ...], run: Run)
         doubles=_doubles(calls, run.rules.policy.duplicate_call_id),
         looked_at=0,
         running=0,
+        reserved=run.tally,
         ready=grown(),
         settled=grown(),
     )
@@ -83,12 +84,7 @@ def _refused_at_once(run: Run, batch: Batch, position: int, call: ToolCall) -> S
         return "fault"
     if position in batch.doubles:
         return "duplicate-id"
-    tally = run.tally
-    for ready in batch.ready:  # in a parallel batch the calls before this one have not begun yet
-        tally = with_call(run.rules.limits, tally, batch.calls[ready].name)
-    if not may_start(run.rules.limits, tally, call.name):
-        return "limit"
-    return None
+    return None if may_start(run.rules.limits, batch.reserved, call.name) else "limit"
 
 
 def call_checked(s: Checking, i: Checked, close: Close) -> tuple[State, list[Command]]:
@@ -97,10 +93,12 @@ def call_checked(s: Checking, i: Checked, close: Close) -> tuple[State, list[Com
     commands: list[Command] = []
     if i.refusal is not None:
         batch = _settle(batch, position, i.refusal, i.at, commands)
-    elif batch.one_by_one:
+        return look_at_next(run, s.after, batch, i.at, commands, close), commands
+    reserved = with_call(run.rules.limits, batch.reserved, batch.calls[position].name)
+    if batch.one_by_one:
+        batch = structs.replace(batch, reserved=reserved)
         return _start(run, s.after, batch, (position,), i.at, commands, close)
-    else:
-        batch = structs.replace(batch, ready=batch.ready.append(position))
+    batch = structs.replace(batch, reserved=reserved, ready=batch.ready.append(position))
     return look_at_next(run, s.after, batch, i.at, commands, close), commands
 
 
@@ -118,14 +116,12 @@ def _start(
     """Begin these calls, unless the run was stopped in the meantime: then each is answered instead."""
     if run.stopped is not None or run.fault is not None:
         reason: SkipReason = "aborted" if run.fault is None else "fault"
+        batch = structs.replace(batch, reserved=run.tally)
         for position in positions:
             batch = _settle(batch, position, _skip(run, batch.calls[position], reason), at, commands)
         return look_at_next(run, after, batch, at, commands, close), commands
-    tally = run.tally
-    for position in positions:
-        tally = with_call(run.rules.limits, tally, batch.calls[position].name)
-        commands.append(StartTool(position, batch.calls[position]))
-    run = structs.replace(run, tally=tally)
+    commands += [StartTool(position, batch.calls[position]) for position in positions]
+    run = structs.replace(run, tally=batch.reserved)
     return Executing(run, after, structs.replace(batch, running=len(positions))), commands
 
 
@@ -162,6 +158,8 @@ def batch_faulted(s: Checking | Executing, i: Fault, close: Close) -> tuple[Stat
     else:
         given_up = i.withdrawn
         batch = structs.replace(batch, running=batch.running - len(given_up))
+        begun = run.tally.tool_calls - len(given_up)  # what was withdrawn has not run
+        run = structs.replace(run, tally=structs.replace(run.tally, tool_calls=begun))
     for position in given_up:
         batch = _settle(batch, position, _skip(run, batch.calls[position], "fault"), i.at, commands)
     if batch.running:
@@ -180,6 +178,7 @@ def refuse_all(
         doubles=frozenset(),
         looked_at=len(calls),
         running=0,
+        reserved=run.tally,
         ready=grown(),
         settled=grown(),
     )

@@ -101,7 +101,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """The calls of one answer. A call is known by its position: ids from a model may repeat.
 
     `looked_at`: calls that were announced and checked, in call order. `ready`: allowed and not begun. `running`: begun
-    and not settled. `doubles`: positions whose id already stands earlier in the answer.
+    and not settled. `doubles`: positions whose id already stands earlier in the answer. `reserved`: the tally of the run
+    once everything that is ready has begun.
     """
 
     message: AssistantMessage
@@ -110,6 +111,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     doubles: frozenset[int]
     looked_at: int
     running: int
+    reserved: Tally
     ready: Grown[int]
     settled: Grown[Settled]
 
