@@ -56,7 +56,11 @@ def difference(expected: Json, actual: Json, path: str = "") -> str | None:
     """Where an actual value differs first from a recorded one; None if it does not."""
     if isinstance(expected, dict) and "$long" in expected and isinstance(actual, str):
         return _long_difference(expected["$long"], actual, path)
-    if isinstance(expected, dict) and ("$startsWith" in expected or "$endsWith" in expected):
+    if (
+        isinstance(actual, str)
+        and isinstance(expected, dict)
+        and ("$startsWith" in expected or "$endsWith" in expected)
+    ):
         return _ends_difference(expected, actual, path)
     if isinstance(expected, dict) and isinstance(actual, dict):
         return _member_difference(expected, actual, path)

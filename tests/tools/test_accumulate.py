@@ -65,15 +65,6 @@ def test_an_unwritable_place_for_spills_costs_the_file_not_the_output(tmp_path: 
     assert output.full() == ("1\n2\n", False)
 
 
-def test_the_notice_names_the_size_of_a_long_line_that_has_ended(tmp_path: Path) -> None:
-    """The reference says 0B."""
-    output = Output(SpillFiles(str(tmp_path)))
-    output.feed(b"x" * 60_000 + b"\n")
-    output.finish()
-
-    assert "[Showing last 50.0KB of line 1 (line is 58.6KB). Full output: " in output.shown().text
-
-
 def test_the_two_halves_for_programs_are_cut_between_characters(tmp_path: Path) -> None:
     output = Output(SpillFiles(str(tmp_path)), full_max_bytes=10)
     output.feed("中文字符多".encode())

@@ -47,16 +47,6 @@ async def test_an_abort_is_noticed_while_the_thread_is_stuck() -> None:
     stuck.set()
 
 
-async def test_an_abort_from_another_thread_counts_too() -> None:
-    aborting, stuck = AbortController(), threading.Event()
-    task = asyncio.create_task(in_thread(stuck.wait, aborting.signal))
-    await asyncio.sleep(0)
-    await asyncio.to_thread(aborting.abort)
-    with pytest.raises(OperationAborted):
-        await task
-    stuck.set()
-
-
 async def test_nothing_begins_after_an_abort() -> None:
     aborting = AbortController()
     aborting.abort()

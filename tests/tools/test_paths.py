@@ -34,6 +34,8 @@ POSIX = [
     ("file:///tmp/a%20b", "/tmp/a b"),
     ("FILE://localhost/tmp/%E4%B8%AD", "/tmp/中"),
     ("C:\\x", "/w/C:\\x"),
+    ("file:///%FF", "/\udcff"),
+    ("\udcff", "/w/\udcff"),
 ]
 
 WINDOWS = [
@@ -70,7 +72,7 @@ def test_without_a_home_a_tilde_is_a_name() -> None:
     assert resolve("~/x", "/w", None) == "/w/~/x"
 
 
-@pytest.mark.parametrize("bad", ["a\0b", "file:///a%00b", "file://elsewhere/x"])
+@pytest.mark.parametrize("bad", ["a\0b", "file:///a%00b", "file://elsewhere/x", "\ud800"])
 def test_a_text_that_names_no_file_here_is_refused(bad: str) -> None:
     with pytest.raises(BadPath):
         resolve(bad, "/w", None)

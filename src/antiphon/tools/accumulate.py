@@ -96,7 +96,6 @@ class Output:
         self._total_bytes = 0
         self._newlines = 0
         self._open_line_bytes = 0  # bytes since the last LF
-        self._closed_line_bytes = 0  # bytes of the last line that a LF ended
         self._tail = _Tail(keep=2 * limits.max_bytes, most=4 * limits.max_bytes)
         self._ends = _Ends(full_max_bytes)
         self._file: int | None = None
@@ -177,8 +176,8 @@ class Output:
     def _range(self, cut: Truncation) -> str:
         last, size = cut.total_lines, format_size(self.limits.max_bytes)
         if cut.last_line_partial:
-            line_bytes = self._open_line_bytes or self._closed_line_bytes
-            return f"Showing last {format_size(cut.output_bytes)} of line {last} (line is {format_size(line_bytes)})"
+            line = format_size(self.last_line_bytes)  # 0B for a line that has ended, as models know it
+            return f"Showing last {format_size(cut.output_bytes)} of line {last} (line is {line})"
         first = last - cut.output_lines + 1
         return f"Showing lines {first}-{last} of {last}" + (f" ({size} limit)" if cut.cut_by == "bytes" else "")
 
@@ -197,8 +196,6 @@ class Output:
             self._open_line_bytes += len(data)
         else:
             self._newlines += data.count(b"\n")
-            before = data.rfind(b"\n", 0, last)
-            self._closed_line_bytes = last - before - 1 + (self._open_line_bytes if before < 0 else 0)
             self._open_line_bytes = len(data) - last - 1
         self._tail.add(data)
         self._ends.add(data)

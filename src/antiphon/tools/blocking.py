@@ -79,7 +79,7 @@ async def in_thread(work: Callable[P, T], signal: AbortSignal | None, /, *args: 
             value = context.run(work, *args, **kwargs)
         except StopIteration as fault:  # a future cannot carry it
             error = RuntimeError(f"work in a thread raised {fault!r}")
-        except BaseException as fault:  # carried over to the caller
+        except BaseException as fault:  # noqa: BLE001 - carried over to the caller
             error = fault
         try:
             loop.call_soon_threadsafe(settle, value, error)

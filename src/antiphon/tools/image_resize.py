@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+from msgspec import UnsetType
+
+from antiphon.core.wire import JsonObject
 
 MAX_PIXELS = 2_000
 MAX_BASE64_BYTES = 4_718_592  # 4.5 MiB
@@ -15,11 +19,29 @@ _QUALITIES = (85, 70, 55, 40)
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What a model takes at most. `max_base64_bytes` is the size of the encoded text."""
+    """What a model takes at most. `max_base64_bytes` is the size of the encoded text; `jpeg_quality` is tried first."""
 
     max_width: int = MAX_PIXELS
     max_height: int = MAX_PIXELS
     max_base64_bytes: int = MAX_BASE64_BYTES
+    jpeg_quality: int = 80
+
+
+def limits_of_model(input_limits: JsonObject | UnsetType) -> ImageLimits:
+    """The limits that a model's description sets under `images.resize`; what it leaves out or garbles is usual."""
+    given: Any = input_limits
+    for key in ("images", "resize"):
+        given = cast("JsonObject", given).get(key) if isinstance(given, dict) else None
+    if not isinstance(given, dict):
+        return ImageLimits()
+    names = {
+        "max_width": "maxWidth",
+        "max_height": "maxHeight",
+        "max_base64_bytes": "maxBytes",
+        "jpeg_quality": "jpegQuality",
+    }
+    wanted = {name: cast("JsonObject", given).get(wire) for name, wire in names.items()}
+    return ImageLimits(**{name: int(n) for name, n in wanted.items() if isinstance(n, int | float) and n >= 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +82,7 @@ def resized(data: bytes, limits: ImageLimits, stopped: Callable[[], bool]) -> Re
     width, height = _fitting(original, limits)
     while not stopped():
         scaled = image if (width, height) == original else image.resize((width, height), _lanczos())
-        for encoded, mime_type in _candidates(scaled):
+        for encoded, mime_type in _candidates(scaled, limits.jpeg_quality):
             if base64_size(encoded) < limits.max_base64_bytes:
                 return Resized(encoded, mime_type, width, height, original[0], original[1])
         if (width, height) == (1, 1):
@@ -82,7 +104,7 @@ def _open(data: bytes) -> Any | None:
         image = image_module.open(io.BytesIO(data))
         image.load()
         return turn.exif_transpose(image)
-    except Exception:  # the library raises what it likes for broken pictures
+    except Exception:  # noqa: BLE001 - the library raises what it likes for broken pictures
         return None
 
 
@@ -96,12 +118,12 @@ def _fitting(size: tuple[int, int], limits: ImageLimits) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _candidates(image: Any) -> Any:
-    """Encodings to try, best first: the smaller of PNG and JPEG 80, then JPEG of falling quality."""
-    first = [(_png(image), "image/png"), (_jpeg(image, 80), "image/jpeg")]
+def _candidates(image: Any, quality: int) -> Iterator[tuple[bytes, str]]:
+    """Encodings to try, best first: the smaller of PNG and JPEG, then JPEG of falling quality."""
+    first = [(_png(image), "image/png"), (_jpeg(image, quality), "image/jpeg")]
     yield from sorted(first, key=lambda pair: len(pair[0]))
-    for quality in _QUALITIES:
-        yield _jpeg(image, quality), "image/jpeg"
+    for lower in _QUALITIES:
+        yield _jpeg(image, lower), "image/jpeg"
 
 
 def _png(image: Any) -> bytes:

@@ -49,14 +49,24 @@ def resolve(path: str, cwd: str, home: str | None, flavour: Flavour = "posix") -
     Raises:
         BadPath: see `readings`.
     """
-    if "\0" in path:
-        raise BadPath(f"A path must not contain a NUL character: {path!r}")
+    path = _checked(path)
     module = ntpath if flavour == "windows" else posixpath
     path = _from_url(path, flavour) if path[:7].lower() == "file://" else _at_home(path, home, flavour)
     if flavour == "windows":
         path = _from_shell(path)
     joined: str = module.normpath(module.join(cwd, path))
     return joined[1:] if flavour == "posix" and joined.startswith("//") else joined
+
+
+def _checked(path: str) -> str:
+    """The path, if a file system can take it. Surrogates that stand for single bytes of a name are fine."""
+    if "\0" in path:
+        raise BadPath(f"A path must not contain a NUL character: {path!r}")
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadPath(f"A path must be Unicode text, without lone surrogates: {path!r}") from None
+    return path
 
 
 def _at_home(path: str, home: str | None, flavour: Flavour) -> str:
@@ -78,9 +88,7 @@ def _from_url(url: str, flavour: Flavour) -> str:
         if flavour == "windows":
             return "\\\\" + host + unquote(tail).replace("/", "\\")
         raise BadPath(f"A file URL must not name a host: {url}")
-    decoded = unquote(tail)
-    if "\0" in decoded:
-        raise BadPath(f"A path must not contain a NUL character: {url}")
+    decoded = _checked(unquote(tail, errors="surrogateescape"))
     if flavour == "windows" and _DRIVE_URL.match(decoded):
         return decoded[1:].replace("/", "\\")
     return decoded

@@ -18,7 +18,7 @@ from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject
 from antiphon.tools.define import FunctionTool, ToolContext, tool
 from antiphon.tools.faults import OperationAborted, ToolFault, refuse
-from antiphon.tools.image_resize import ImageLimits
+from antiphon.tools.image_resize import ImageLimits, limits_of_model
 from antiphon.tools.image_view import ImageView, view_image
 from antiphon.tools.images import SNIFF_BYTES, image_type
 from antiphon.tools.line_window import LineWindow, Selection
@@ -54,7 +54,8 @@ def read_tool(
 ) -> FunctionTool[..., Any]:
     """The tool `read`. What is read whole is noted in `log`, so that `edit` can tell when it has changed since.
 
-    `model`: the one that will see the result, asked at each call; it decides whether a picture is marked as useless.
+    `model`: the one that will see the result, asked at each call; it decides whether a picture is marked as useless
+    and, unless `image_limits` does, how large it may be.
     """
 
     @tool(
@@ -95,10 +96,10 @@ def read_tool(
         content = await workspace.call(work, ctx.signal)
         if isinstance(content, Selection):
             return _text_result(content, path)
-        view = await workspace.call(
-            view_image, ctx.signal, content, image_limits or ImageLimits(), resize=resize_images, stopped=stopped
-        )
-        return _image_result(view, model() if model is not None else None)
+        seer = model() if model is not None else None
+        bounds = image_limits or (limits_of_model(seer.input_limits) if seer is not None else ImageLimits())
+        view = await workspace.call(view_image, ctx.signal, content, bounds, resize=resize_images, stopped=stopped)
+        return _image_result(view, seer)
 
     return read
 

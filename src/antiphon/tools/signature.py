@@ -171,7 +171,9 @@ def _object_schema(found: list[Parameter]) -> JsonObject:
         schema["required"] = required
     shared: JsonObject = {}
     for one in found:
-        shared.update(one.schema.pop("$defs", {}))
+        for name, definition in one.schema.pop("$defs", {}).items():
+            if shared.setdefault(name, definition) != definition:
+                raise TypeError(f"parameter {one.name!r}: two different types are called {name}; rename one of them")
     if shared:
         schema["$defs"] = shared
     return schema
@@ -219,37 +221,63 @@ def _add_descriptions(kind: Any, shared: dict[str, Any], seen: set[Any]) -> None
 
 def _inlined(schema: JsonObject, shared: Mapping[str, JsonObject]) -> JsonObject:
     """The schema with every definition put in its place, except those that contain themselves."""
-    kept: JsonObject = {}
-
-    def put(value: Any, inside: tuple[str, ...], own: Mapping[str, Any]) -> Any:
-        if isinstance(value, list):
-            return [put(item, inside, own) for item in value]
-        if not isinstance(value, dict):
-            return value
-        node = cast("JsonObject", value)
-        own = {**own, **node.get("$defs", {})}  # a pydantic model brings its own
-        reference = node.get("$ref")
-        if isinstance(reference, str) and (name := reference.rpartition("/")[2]) in own:
-            if name in inside or _reaches(own[name], name, own):
-                if name not in kept:
-                    kept[name] = {}
-                    kept[name] = put(own[name], (*inside, name), own)
-                return {"$ref": f"#/$defs/{name}"}
-            rest = {key: item for key, item in node.items() if key != "$ref"}
-            return {**put(own[name], (*inside, name), own), **rest}
-        return {
-            key: put(item, inside, own) if key not in _LITERAL_KEYS else item
-            for key, item in node.items()
-            if key != "$defs" and not (key == "title" and isinstance(item, str))
-        }
-
-    out = cast("JsonObject", put(schema, (), shared))
-    if kept:
-        out["$defs"] = kept
+    inliner = _Inliner()
+    out = cast("JsonObject", inliner.put(schema, (), shared))
+    if inliner.kept:
+        out["$defs"] = inliner.kept
     return out
 
 
+class _Inliner:
+    """A walk through a schema; `kept` collects the definitions that must stay references."""
+
+    def __init__(self) -> None:
+        self.kept: JsonObject = {}
+
+    def put(self, value: Any, inside: tuple[str, ...], shared: Mapping[str, Any]) -> Any:
+        if isinstance(value, list):
+            return [self.put(item, inside, shared) for item in value]
+        if not isinstance(value, dict):
+            return value
+        node = cast("JsonObject", value)
+        shared = {**shared, **node.get("$defs", {})}  # a pydantic model brings its own
+        reference = node.get("$ref")
+        if isinstance(reference, str) and (name := reference.rpartition("/")[2]) in shared:
+            return self._definition(name, {k: v for k, v in node.items() if k != "$ref"}, inside, shared)
+        return _with_type(
+            {key: self._member(key, item, inside, shared) for key, item in node.items() if _is_kept(key, item)}
+        )
+
+    def _definition(self, name: str, beside: JsonObject, inside: tuple[str, ...], shared: Mapping[str, Any]) -> Any:
+        if name not in inside and not _reaches(shared[name], name, shared):
+            return {**self.put(shared[name], (*inside, name), shared), **beside}
+        if name not in self.kept:
+            self.kept[name] = {}  # so that the walk below does not begin again
+            self.kept[name] = self.put(shared[name], (*inside, name), shared)
+        return {"$ref": f"#/$defs/{name}", **beside}
+
+    def _member(self, key: str, value: Any, inside: tuple[str, ...], shared: Mapping[str, Any]) -> Any:
+        if key in _NAME_MAPS and isinstance(value, dict):
+            named = cast("JsonObject", value)
+            return {name: self.put(item, inside, shared) for name, item in named.items()}
+        return value if key in _LITERAL_KEYS else self.put(value, inside, shared)
+
+
 _LITERAL_KEYS = ("enum", "const", "default", "examples")
+_NAME_MAPS = ("properties", "patternProperties", "dependentSchemas")
+
+
+def _is_kept(key: str, value: Any) -> bool:
+    """Definitions go where they are used; titles repeat names."""
+    return key != "$defs" and not (key == "title" and isinstance(value, str))
+
+
+def _with_type(node: JsonObject) -> JsonObject:
+    """An enumeration of texts says that it is text: some providers insist."""
+    values = node.get("enum")
+    if isinstance(values, list) and "type" not in node and all(isinstance(value, str) for value in values):
+        node["type"] = "string"
+    return node
 
 
 def _reaches(schema: Any, name: str, shared: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> bool:
