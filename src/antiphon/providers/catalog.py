@@ -19,6 +19,7 @@ from typing import Final
 from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ConfigurationError
+from antiphon.providers.local.model import PROVIDER
 from antiphon.providers.model_config import merged
 from antiphon.providers.provider_entry import Provider
 
@@ -217,7 +218,7 @@ def builtin() -> Catalog:
     providers, faults = merged({}, json.loads(_DATA.read_text(encoding="utf-8")))
     if faults:
         raise ConfigurationError(f"{_DATA.name}: {faults[0]}")
-    return Catalog(providers)
+    return Catalog({**providers, PROVIDER.id: PROVIDER})
 
 
 def resolve(pattern: str, *, catalog: Catalog | None = None, provider: str | None = None) -> Model:

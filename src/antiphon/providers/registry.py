@@ -20,6 +20,7 @@ ADAPTERS: Final[Mapping[str, tuple[str, str]]] = {
     "openai-responses": ("openai_responses", "OpenAIResponses"),
     "anthropic-messages": ("anthropic_messages", "AnthropicMessages"),
     "google-generative-ai": ("google_generative_ai", "GoogleGenerativeAi"),
+    "local-llama": ("local", "LocalLlama"),
 }
 """api → package and class."""
 

@@ -11,6 +11,7 @@ from antiphon.providers.dialects import chat_dialect
 from antiphon.providers.exchange import Call, SimpleCall, converse, now_ms
 from antiphon.providers.history import HistoryCache
 from antiphon.providers.openai_completions.decode import ChatDecoder
+from antiphon.providers.openai_completions.emulated import emulated_call
 from antiphon.providers.openai_completions.encode import encode
 from antiphon.providers.openai_completions.tools import grammars_of
 from antiphon.providers.options import CallOptions
@@ -33,6 +34,8 @@ class OpenAICompletions:
         Raises:
             RequestRefused: it cannot be encoded.
         """
+        if chat_dialect(request.model).emulated_tools:
+            return emulated_call(request, options)
         encoded = encode(request, options, self._histories)
         return SimpleCall(encoded, ChatDecoder(request.model, now_ms(), _custom_arguments(request)))
 

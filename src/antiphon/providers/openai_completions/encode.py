@@ -57,7 +57,7 @@ def _encode(
     history = _history(cache, request.messages, model, flags, grammars, anchor)
     tools = state.tools if anchor is None else anchor.tools
     cap = _cap(model, options, history)
-    fields = _fields(model, flags, options, cap)
+    fields = base_fields(model, flags, options, cap)
     marker = _marker(flags, options)
     fields.update(_tool_fields(tools, flags, options, grammars, request.messages, marker))
     level = _level(model, options)
@@ -67,7 +67,7 @@ def _encode(
     mark = None if marker is None else lambda item: cache_marker(item, marker)
     return HttpRequest(
         url=f"{model.base_url.rstrip('/')}/chat/completions",
-        headers=_headers(request.messages, model, flags, options),
+        headers=request_headers(request.messages, model, flags, options),
         body=history.body(fields, "messages", first, mark),
     )
 
@@ -108,7 +108,7 @@ def _level(model: Model, options: CallOptions) -> ThinkingLevel | None:
     return cast("ThinkingLevel", effort) if isinstance(effort, str) and effort != "off" else None
 
 
-def _fields(model: Model, flags: ChatDialect, options: CallOptions, cap: int | None) -> JsonObject:
+def base_fields(model: Model, flags: ChatDialect, options: CallOptions, cap: int | None) -> JsonObject:
     fields: JsonObject = {"model": model.id, "stream": True}
     if flags.supports_usage_in_streaming:
         fields["stream_options"] = {"include_usage": True}
@@ -193,7 +193,9 @@ def _leading(state: SystemState, model: Model, flags: ChatDialect, marker: JsonO
     return [{"role": system_role(model, flags), "content": content}]
 
 
-def _headers(messages: Sequence[Message], model: Model, flags: ChatDialect, options: CallOptions) -> dict[str, str]:
+def request_headers(
+    messages: Sequence[Message], model: Model, flags: ChatDialect, options: CallOptions
+) -> dict[str, str]:
     defaults: dict[str, str | None] = {"accept": "text/event-stream"}
     if options.api_key:
         defaults["authorization"] = f"Bearer {options.api_key}"
