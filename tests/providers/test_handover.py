@@ -183,8 +183,19 @@ def body_of(adapter: ModelStream, model: Model, messages: Sequence[Message], lev
     return body
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(40))
 def test_made_up_histories_are_valid_for_every_model(seed: int) -> None:
+    check_history(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40, 1000))
+def test_many_more_made_up_histories(seed: int) -> None:
+    check_history(seed)
+
+
+def check_history(seed: int) -> None:
+    """A history, told to every model with and without eyes and thought, is a request that its server takes."""
     teller = Teller(seed)
     history = teller.history()
     adapters = {api: new_adapter(api) for api in APIS}

@@ -241,5 +241,8 @@ class _MessagesCall:
 
     def answered(self, message: AssistantMessage) -> None:
         if self.used != "none":
-            model, content = self.wish.request.model, self.content
-            self.wish.session.thread = sessions.thread_after(message, model, content.settings, content.sent)
+            wish, content = self.wish, self.content
+            keep_unsigned = wish.dialect.allow_empty_signature
+            wish.session.thread = sessions.thread_after(
+                message, wish.request.model, content.settings, content.sent, keep_unsigned=keep_unsigned
+            )

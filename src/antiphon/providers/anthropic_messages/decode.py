@@ -13,17 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast, final
 
-import msgspec
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from antiphon.core.messages import StopReason
-from antiphon.core.model import Model, Prices
+from antiphon.core.model import Model
 from antiphon.core.response_events import ResponseEvent
-from antiphon.core.usage import NO_USAGE
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers import house_texts
-from antiphon.providers.cost import charged, count, priced
-from antiphon.providers.dialects import is_openrouter
+from antiphon.providers.anthropic_messages.counts import Counts
 from antiphon.providers.draft import AnswerDraft, Growing, GrowingCall, GrowingText, GrowingThinking
 from antiphon.providers.failures import (
     Failure,
@@ -49,13 +46,6 @@ STOP_REASONS: dict[str, StopReason] = {
     "tool_use": "toolUse",
     "refusal": "error",
     "sensitive": "error",
-}
-
-_COUNTS = {
-    "input_tokens": "input",
-    "output_tokens": "output",
-    "cache_read_input_tokens": "cache_read",
-    "cache_creation_input_tokens": "cache_write",
 }
 
 
@@ -94,14 +84,12 @@ class MessagesDecoder:
         self.draft = draft
         self._model = model
         self._new_id = new_id
-        self._prices: Prices = model.cost
         self._open: dict[int | None, _Block] = {}  # by wire index, in order of their starts
         self._latest: _Block | None = None
         self._started = False
         self._stop: StopReason | None = None
         self._explanation = ""
-        self._counts: dict[str, int] = {}
-        self._reported: JsonObject = {}
+        self._counts = Counts(model)
         self._transformations: list[Any] = []
 
     # --- the four moments of an answer ---
@@ -174,7 +162,7 @@ class MessagesDecoder:
         answering = _text(message.get("model"))
         if answering and answering != self._model.id:
             self.draft.response_model = answering
-            self._prices = _fallback_prices(self._model, answering) or self._prices
+            self._counts.answered_by(answering)
         if isinstance(noted := message.get("input_transformations"), list):
             self._transformations += noted
         self._count(message.get("usage"))
@@ -275,22 +263,9 @@ class MessagesDecoder:
         latest = self._latest
         return latest if latest is not None and not latest.draft.closed else None
 
-    # --- counts ---
-
-    def _count(self, given: Any) -> None:
-        """Take over the counts that an event reports; null and absent ones stay what they were. Source: 5.3."""
-        if not isinstance(given, dict):
-            return
-        usage = cast("JsonObject", given)
-        for wire, name in _COUNTS.items():
-            _note(self._counts, name, usage.get(wire))
-        _note(self._counts, "cache_write_1h", _object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"))
-        _note(self._counts, "reasoning", _object(usage.get("output_tokens_details")).get("thinking_tokens"))
-        self._reported.update(usage)
-        counts = dict.fromkeys((*_COUNTS.values(), "cache_write_1h"), 0) | self._counts
-        total = sum(counts[name] for name in _COUNTS.values())
-        counted = priced(structs.replace(NO_USAGE, **counts, total_tokens=total), self._prices)
-        self.draft.usage = charged(counted, self._reported) if is_openrouter(self._model) else counted
+    def _count(self, usage: Any) -> None:
+        if isinstance(usage, dict):
+            self.draft.usage = self._counts.take(cast("JsonObject", usage))
 
 
 _HANDLERS: dict[str, Callable[[MessagesDecoder, JsonObject], None]] = {
@@ -346,21 +321,3 @@ def _index(event: JsonObject) -> int | None:
 def diagnostic(kind: str, draft: AnswerDraft, details: JsonObject) -> JsonObject:
     """Something that a reader of the answer should know."""
     return {"type": kind, "timestamp": draft.started_ms, "details": details}
-
-
-def _note(counts: dict[str, int], name: str, given: Any) -> None:
-    """Nothing is taken from null and nonsense: they report no count."""
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        counts[name] = count(given)
-
-
-def _fallback_prices(model: Model, answering: str) -> Prices | None:
-    """Prices of the model that took over, if it is one of those that the model's flags allow."""
-    allowed = model.compat.get("allowedFallbackModels") if model.compat is not UNSET else None
-    for other in allowed if isinstance(allowed, list) else ():
-        if _object(other).get("model") == answering:
-            try:
-                return msgspec.convert(_object(other).get("cost"), Prices)
-            except msgspec.ValidationError:
-                return None
-    return None

@@ -77,7 +77,9 @@ class Sessions:
         return session
 
 
-def thread_after(answer: AssistantMessage, model: Model, settings: bytes, sent: bytes) -> Thread | None:
+def thread_after(
+    answer: AssistantMessage, model: Model, settings: bytes, sent: bytes, *, keep_unsigned: bool
+) -> Thread | None:
     """The thread that an answer leaves on the server; None if it cannot be continued.
 
     It must be the asked model's own answer, whole, and come back in the next request as exactly one item.
@@ -87,7 +89,7 @@ def thread_after(answer: AssistantMessage, model: Model, settings: bytes, sent: 
     if answer.response_id is UNSET or any(call.arguments_error is not UNSET for call in calls_of(answer)):
         return None
     kept = [message for message in HandOff(model).feed(answer) if type(message) is AssistantMessage]
-    content = answer_content(kept[0].content, keep_unsigned=False) if kept else []
+    content = answer_content(kept[0].content, keep_unsigned=keep_unsigned) if kept else []
     if not content:
         return None
     item = encode({"role": "assistant", "content": content})
