@@ -376,7 +376,7 @@ class _Exchange:
             raise _Over(self._lost(error)) from error
 
     def _lost(self, error: Exception) -> Failure:
-        host = urlsplit(self.model.base_url).netloc.rpartition("@")[2]
+        host = host_of(self.model.base_url)
         return failures.connection_lost(f"{failures.explain(error)} ({host})" if host else error)
 
     async def _no_stream(self, piece: bytes, decoder: Decoder) -> Sequence[JsonValue]:
@@ -449,10 +449,15 @@ async def _read_into(body: bytearray, reply: HttpReply, limit: int) -> None:
             return
 
 
+def host_of(url: str) -> str:
+    """The host that an address names; empty if it names none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
 def is_this_machine(url: str) -> bool:
     """Does the address name this machine, whose servers ask for no key?"""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
+    host = host_of(url)
     return host in ("localhost", "::1") or host.startswith("127.")

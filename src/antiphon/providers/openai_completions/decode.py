@@ -102,6 +102,7 @@ class ChatDecoder:
         return self._draft.take()
 
     def fail(self, failure: Failure) -> list[ResponseEvent]:
+        self._name_calls()
         if failure.kind == "aborted":
             self._close_blocks()
         self._draft.failed(failure)
@@ -253,15 +254,19 @@ class ChatDecoder:
     def _close_blocks(self) -> None:
         if self._thinking is not None and self._details:
             self._thinking.signature = wire_json.encode_text(self._details.entries())
-        for call in self._calls:
-            if not call.block.id:
-                call.block.id = new_id("call_")
+        self._name_calls()
         customs = {call.block.index: call.custom for call in self._calls}
         for block in self._draft.blocks:
             custom = customs.get(block.index)
             if custom is not None and not block.closed:
                 custom.complete()
             block.close()
+
+    def _name_calls(self) -> None:
+        """A call that never got an id gets one of ours."""
+        for call in self._calls:
+            if not call.block.id:
+                call.block.id = new_id("call_")
 
     def _finish_answer(self, *, complete: bool) -> None:
         """`complete`: an end without a finish reason is an end, too."""
