@@ -87,6 +87,8 @@ def test_a_model_that_cannot_be_switched_off_thinks_as_little_as_it_can() -> Non
     model = named("gemini-3-pro", thinking_level_map={"off": None, "minimal": None})
 
     assert thinking(model) == {"thinkingLevel": "LOW"}
+    budgeted = named("gemini-2.5-pro", thinking_level_map={"off": None})
+    assert thinking(budgeted) == {"thinkingBudget": 128}
     assert thinking(named("gemini-3-pro", reasoning=False), "high") is None
 
 

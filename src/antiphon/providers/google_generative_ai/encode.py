@@ -98,9 +98,12 @@ def thinking_config(model: Model, options: CallOptions, dialect: GeminiDialect) 
 
 def _no_thinking(model: Model, dialect: GeminiDialect) -> JsonObject:
     """Off; a model that cannot be switched off thinks as little as it can, and keeps its thoughts to itself."""
-    if dialect.thinking_levels and is_switched_off(model, "off"):
-        return {"thinkingLevel": word_for(model, clamp_level(model, "off")).upper()}
-    return {"thinkingBudget": 0}
+    if not is_switched_off(model, "off"):
+        return {"thinkingBudget": 0}
+    least = clamp_level(model, "off")
+    if dialect.thinking_levels:
+        return {"thinkingLevel": word_for(model, least).upper()}
+    return {"thinkingBudget": budget_for(model, least)}
 
 
 def _raw_thinking(model: Model, options: CallOptions, dialect: GeminiDialect) -> JsonObject | None:
