@@ -106,12 +106,8 @@ class RunAudience:
         change = CHANGES.get(type(event))
         if change is not None:
             change(self._view, event)
-        listeners = self._listeners
-        if len(listeners.subscriptions) == 1:  # the usual case, without a loop around it
-            only = listeners.subscriptions[0]
-            if only.plain:
-                return only.listener(event, self._signal)
-        return listeners.tell(event, self._signal)
+        only = self._listeners.only
+        return only(event, self._signal) if only is not None else self._listeners.tell(event, self._signal)
 
     def delivered(self) -> None:
         self._queues.delivered()

@@ -27,19 +27,17 @@ class Subscription:
     critical: bool
     live: bool = True
 
-    @property
-    def plain(self) -> bool:
-        return not self.critical
-
 
 @final
 class Listeners:
     """The subscriptions of an agent. An event goes to those that existed when it was emitted."""
 
-    __slots__ = ("critical_at_work", "hurried", "note", "raises", "subscriptions")
+    __slots__ = ("critical_at_work", "hurried", "note", "only", "raises", "subscriptions")
 
     def __init__(self, *, raises: bool) -> None:
         self.subscriptions: tuple[Subscription, ...] = ()
+        self.only: Listener | None = None
+        """The listener, if there is just one and it is not critical: the usual case, told without a loop around it."""
         self.raises = raises
         self.note: Note = _unnoted
         self.hurried = False
@@ -48,13 +46,18 @@ class Listeners:
     def subscribe(self, listener: Listener, *, critical: bool) -> Callable[[], None]:
         """Add a listener; the returned function takes it away again."""
         mine = Subscription(listener, critical)
-        self.subscriptions = (*self.subscriptions, mine)
+        self._set((*self.subscriptions, mine))
 
         def unsubscribe() -> None:
             mine.live = False
-            self.subscriptions = tuple(s for s in self.subscriptions if s is not mine)
+            self._set(tuple(s for s in self.subscriptions if s is not mine))
 
         return unsubscribe
+
+    def _set(self, subscriptions: tuple[Subscription, ...]) -> None:
+        self.subscriptions = subscriptions
+        alone = len(subscriptions) == 1 and not subscriptions[0].critical
+        self.only = subscriptions[0].listener if alone else None
 
     def tell(self, event: AgentEvent, signal: AbortSignal) -> Awaitable[None] | None:
         """Tell everybody; gives what is left to wait for, if a listener has to be waited for.

@@ -5,8 +5,7 @@ Reading `content` folds what has arrived since the last look, so a display that 
 once, and one that never looks pays nothing. A snapshot keeps showing its own moment: one that is older than the last
 look is folded again from the start.
 
-Shared with the growing answer: containers nested inside the partial `arguments` of an open call. Everything else in
-`content` is a value of its own.
+Whatever `content` gives is a value of its own: partial arguments that were handed out never change.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class _OpenCall:
         self.given: JsonObject | UnsetType = UNSET
 
     def block(self) -> Block:
-        arguments = dict(self.reader.arguments) if self.given is UNSET else self.given
+        arguments = self.reader.arguments_now() if self.given is UNSET else self.given
         return ToolCall(id=self.id, name=self.name, arguments=arguments)
 
 

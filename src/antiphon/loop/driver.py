@@ -89,53 +89,60 @@ class Driver:
         return self.outcome()
 
     async def _until_ended(self, prompt: c.Prompt) -> None:
-        b = self._boundary
+        """Tell the events, ask the question, take one step with the answer; and again.
+
+        One function instead of three: this is the hot road, and each call on it would be paid several times a turn.
+        """
+        b, tell = self._boundary, self._boundary.audience.tell
         told: c.Input = prompt
+        command: Any
+        given: Any
         self.state, commands = step(self.state, prompt)
         while True:
-            given = await self._perform(commands)
+            given = None
+            for index, command in enumerate(commands):
+                perform = PERFORM.get(type(command))
+                if perform is not None:
+                    given = perform(self, command)
+                    if type(given) is CoroutineType:
+                        given = await given
+                    if given is not None:
+                        break
+                    continue
+                if type(command) is c.Deliver:  # the message leaves its queue for good, then everybody hears of it
+                    b.audience.delivered()
+                    command = command.event
+                try:
+                    waiting = tell(command)
+                    if waiting is None:
+                        continue
+                    fault = await b.told(waiting, command)
+                except BaseException as error:  # noqa: BLE001 - the border to listeners
+                    fault = b.listener_failed(error, command)
+                if fault is not None:
+                    given = await self._withdraw(fault, commands[index + 1 :])
+                    break
             if type(told) is c.Progress:
                 b.calls.told(told.position)
             if given is None:
                 if type(self.state) is c.Ended:
                     return
                 given = await self._news()
-            if b.aborted and not self._interrupted:
-                self._interrupted = True
-                self.state = step(self.state, c.Interrupt(b.signal.reason or "aborted"))[0]
-            if type(self.state) is c.Preparing:
-                withdrawn = b.audience.withdrawn()
-                if withdrawn:
-                    self.state = step(self.state, c.Withdrawn(withdrawn))[0]
+            if b.aborted or type(self.state) is c.Preparing:
+                self._noticed()
             told = given
             self.state, commands = step(self.state, given)
 
-    async def _perform(self, commands: list[c.Command]) -> c.Input | None:
-        """Tell the events, then ask. After a failure that ends the run the questions are withdrawn."""
-        b, tell = self._boundary, self._boundary.audience.tell
-        command: Any
-        for index, command in enumerate(commands):
-            perform = PERFORM.get(type(command))
-            if perform is not None:
-                given = perform(self, command)
-                if type(given) is CoroutineType:
-                    given = await given
-                if given is not None:
-                    return given  # type: ignore[no-any-return]  # an input
-                continue
-            if type(command) is c.Deliver:  # the message leaves its queue for good, then everybody hears of it
-                b.audience.delivered()
-                command = command.event
-            try:
-                waiting = tell(command)
-                if waiting is None:
-                    continue
-                fault = await b.told(waiting, command)
-            except BaseException as error:  # noqa: BLE001 - the border to listeners
-                fault = b.listener_failed(error, command)
-            if fault is not None:
-                return await self._withdraw(fault, commands[index + 1 :])
-        return None
+    def _noticed(self) -> None:
+        """Tell the machine of an abort, and of queued messages that were cleared, before anything else."""
+        b = self._boundary
+        if b.aborted and not self._interrupted:
+            self._interrupted = True
+            self.state = step(self.state, c.Interrupt(b.signal.reason or "aborted"))[0]
+        if type(self.state) is c.Preparing:
+            withdrawn = b.audience.withdrawn()
+            if withdrawn:
+                self.state = step(self.state, c.Withdrawn(withdrawn))[0]
 
     async def _withdraw(self, fault: BaseException, rest: list[c.Command]) -> c.Input:
         """Tell what is left to tell, ask nothing more."""
