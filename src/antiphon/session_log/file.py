@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import final
 
 from antiphon.session_log.disk import Disk, FileState
-from antiphon.session_log.lines import BLOCK_BYTES, Durability
+from antiphon.session_log.lines import BLOCK_BYTES, SPEAKERS, Durability
 from antiphon.session_log.refusals import (
     NotASession,
     SessionChanged,
@@ -44,6 +44,7 @@ class FileLines:
         self._waiting: bytearray | None = None
         self._writable = True
         self._torn = False
+        self._leftover: int | None = None
         self._needs_newline = False
         self._folder_synced = False
 
@@ -78,6 +79,11 @@ class FileLines:
         return self._size if self._waiting is None else len(self._waiting)
 
     @property
+    def damaged(self) -> bool:
+        """Did a failed write leave something in the file that could not be taken away yet?"""
+        return self._torn or self._leftover is not None
+
+    @property
     def writable(self) -> bool:
         return self._writable
 
@@ -88,7 +94,13 @@ class FileLines:
 
     def state(self) -> FileState | None:
         """What the system says about the file now; nothing if there is none or it is closed."""
-        return None if self._fd is None else self._disk.state(self._fd)
+        return None if self._fd is None else self._looked_at(self._fd)
+
+    def _looked_at(self, fd: int) -> FileState:
+        try:
+            return self._disk.state(fd)
+        except OSError as error:
+            raise SessionUnreadable(f"{self.path} cannot be looked at: {error}") from error
 
     # -- reading
 
@@ -111,16 +123,20 @@ class FileLines:
 
     # -- appending
 
-    def append(self, line: bytes, *, talk: bool) -> int:
+    def append(self, line: bytes, speaker: str) -> int:
         self._refuse_if_not_writable()
         if self._waiting is not None:
-            return self._append_waiting(self._waiting, line, talk=talk)
+            return self._append_waiting(self._waiting, line, talk=speaker in SPEAKERS)
         self._notice_changes()
         start = b"\n" if self._needs_newline else b""
         address = self._size + len(start)
-        self._store(start + line + b"\n", sync=self._durability == "sync" or (self._durability == "turn" and talk))
+        self._store(start + line + b"\n", sync=self._is_due(speaker))
         self._needs_newline = False
         return address
+
+    def _is_due(self, speaker: str) -> bool:
+        """Must this line be safe from a power loss at once?"""
+        return self._durability == "sync" or (self._durability == "turn" and speaker == "user")
 
     def _append_waiting(self, waiting: bytearray, line: bytes, *, talk: bool) -> int:
         address = len(waiting)
@@ -151,26 +167,39 @@ class FileLines:
         self._folder_synced = self._durability != "fast"
 
     def _made(self, data: bytes) -> int:
-        """Make the file. On failure there is none."""
+        """Make the file. On failure there is none; if even that fails, the next attempt takes over what is there."""
         disk = self._disk
+        fd = self._leftover_or_new()
         try:
-            disk.make_folder(self.path.parent)
-            fd = disk.create(self.path)
-        except FileExistsError as error:
-            raise SessionExists(f"{self.path} exists already; give the session another name") from error
-        except OSError as error:
-            raise SessionWriteFailed(f"{self.path} cannot be made: {error}") from error
-        try:
+            disk.truncate(fd, 0)
             disk.lock(fd)
             _write_all(disk, fd, data)
             if self._durability != "fast":
                 disk.sync(fd)
                 disk.sync_folder(self.path.parent)
         except OSError as error:
-            _quietly(lambda: disk.remove(self.path))
-            _quietly(lambda: disk.close(fd))
+            self._leftover = fd
+            _quietly(self._remove_leftover)
             raise SessionWriteFailed(f"{self.path} cannot be written: {error}") from error
+        self._leftover = None
         return fd
+
+    def _leftover_or_new(self) -> int:
+        if self._leftover is not None:
+            return self._leftover
+        try:
+            self._disk.make_folder(self.path.parent)
+            return self._disk.create(self.path)
+        except FileExistsError as error:
+            raise SessionExists(f"{self.path} exists already; give the session another name") from error
+        except OSError as error:
+            raise SessionWriteFailed(f"{self.path} cannot be made: {error}") from error
+
+    def _remove_leftover(self) -> None:
+        self._disk.remove(self.path)
+        fd, self._leftover = self._leftover, None
+        if fd is not None:
+            self._disk.close(fd)
 
     def _store(self, data: bytes, *, sync: bool) -> None:
         """Append bytes, all or none."""
@@ -206,7 +235,7 @@ class FileLines:
     def news(self) -> tuple[int, bytes] | None:
         if self._fd is None or not self._writable or self._torn:
             return None
-        grown = self._disk.state(self._fd).size
+        grown = self._looked_at(self._fd).size
         if grown <= self._size:
             return None
         address = self._size
@@ -219,11 +248,11 @@ class FileLines:
         """Compare the file with what we know of it."""
         if self._torn:
             self._cut_back()
+        mine = self._looked_at(self._open_fd())
         try:
-            mine = self._disk.state(self._open_fd())
             named = self._disk.state_of(self.path)
         except OSError as error:
-            raise SessionWriteFailed(f"{self.path} cannot be looked at: {error}") from error
+            raise SessionUnreadable(f"{self.path} cannot be looked at: {error}") from error
         if mine.size < self._size:
             raise SessionChanged(
                 f"{self.path} was cut from {self._size} to {mine.size} bytes by somebody else; open it again"
@@ -267,6 +296,8 @@ class FileLines:
 
     def close(self) -> None:
         """Give up the file and its lock. What waits for somebody to speak is forgotten."""
+        if self._leftover is not None:
+            _quietly(self._remove_leftover)
         fd, self._fd, self._writable = self._fd, None, False
         if fd is not None:
             _quietly(lambda: self._disk.close(fd))

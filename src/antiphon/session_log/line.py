@@ -23,6 +23,7 @@ _SEAL_BYTES = len(_HEAD) + 8 + len(_TAIL)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,128})"')
 _PARENT = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,128})"')
+_MESSAGE = re.compile(rb'"message"\s*:')
 _SALVAGE_BYTES = 400
 _ENTRY_START = b'{"type":"'
 _MOST_STARTS = 200
@@ -126,7 +127,7 @@ def changed(line: bytes, changes: Mapping[str, JsonValue]) -> bytes:
 
 def salvaged_ids(line: bytes) -> tuple[str | None, str | None]:
     """Id and parent id that an unreadable line seems to have had. Only its beginning is trusted."""
-    start = line[:_SALVAGE_BYTES].split(b'"message"', 1)[0]
+    start = _MESSAGE.split(line[:_SALVAGE_BYTES], 1)[0]
     own, parent = _ID.search(start), _PARENT.search(start)
     return _text(own), _text(parent)
 

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias, final
 
 Durability: TypeAlias = Literal["fast", "turn", "sync"]
-"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each line in which somebody
-speaks to a model; `sync`: every line. A killed process loses nothing in any of them."""
+"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each message of a user;
+`sync`: every line. A killed process loses nothing in any of them."""
+
+SPEAKERS = ("user", "assistant")
+"""When one of them speaks, a session gets a file."""
 
 BLOCK_BYTES = 1 << 20
 
@@ -30,8 +33,8 @@ class Lines(Protocol):
         """All bytes, in order: header first, every line with its newline."""
         ...
 
-    def append(self, line: bytes, *, talk: bool) -> int:
-        """Store one line without its newline; its address. `talk`: from now on somebody has spoken.
+    def append(self, line: bytes, speaker: str) -> int:
+        """Store one line without its newline; its address. `speaker`: the role of the message in it, if it has one.
 
         Raises:
             SessionError: it is not stored, and everything is as before.
@@ -62,7 +65,7 @@ class MemoryLines:
     def blocks(self) -> Iterator[bytes]:
         yield bytes(self._data)
 
-    def append(self, line: bytes, *, talk: bool) -> int:
+    def append(self, line: bytes, speaker: str) -> int:
         address = len(self._data)
         self._data += line + b"\n"
         return address

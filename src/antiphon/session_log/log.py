@@ -405,7 +405,7 @@ class SessionLog:
         head = _head_of(entry)
         role = "" if head.message is UNSET else head.message.role
         stored = sealed(line) if self._seals else line
-        address = self.lines.append(stored, talk=role in ("user", "assistant"))
+        address = self.lines.append(stored, role)
         self._leaf = table.add(head, self._leaf, address, len(stored))
         self._projection.append(self._leaf, entry)
         return entry

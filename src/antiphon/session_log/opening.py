@@ -154,12 +154,13 @@ def _upgraded(terms: Terms, lines: FileLines, scan: Scan, *, write: bool, cwd: s
         return memory_log(terms, [line for line in old if line], (), cwd)
     keep = _backup_name(terms.disk, lines.path) if scan.has_unreadable else None
     new = upgraded(old, scan.header, terms.sources.entry_id)
-    lines.replace_with((line + b"\n" for line in new), keep=keep)
+    data = b"".join(line + b"\n" for line in new)
+    lines.replace_with([data], keep=keep)
     changes = [f"it was upgraded from version {version_of(scan.header):g}"]
     if keep is not None:
         changes.append(f"the old file was kept as {keep.name}, because it has unreadable lines")
     report = OpenReport(tuple(scan.damages), tuple(changes))
-    return log_of(terms, lines, scanned(lines.blocks()), report, cwd)
+    return log_of(terms, lines, scanned([data]), report, cwd)
 
 
 def _backup_name(disk: Disk, path: Path) -> Path:

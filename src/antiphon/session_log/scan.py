@@ -18,7 +18,7 @@ import msgspec
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.damage import Damage, DamageKind
 from antiphon.session_log.entries import Header, header_from_line
-from antiphon.session_log.line import glued_entry, has_seal, read_value, salvaged_ids, seal_of
+from antiphon.session_log.line import glued_entry, has_seal, read_object, read_value, salvaged_ids, seal_of
 from antiphon.session_log.tree import ROOT, Head, MessageHead, Table
 
 _heads = msgspec.json.Decoder(Head)
@@ -153,18 +153,29 @@ class Scan:
         self._entry(lenient_head(data), line, address)
 
     def _unreadable(self, line: bytes, address: int, *, last: bool) -> None:
-        self.has_unreadable = True
         glued = glued_entry(line)
-        kind: DamageKind = "half line" if last else "unreadable line"
-        entry_id, parent_id = salvaged_ids(line if glued is None else line[:glued])
-        self._lost.append(Lost(self.lines, entry_id, parent_id, len(self.table) - 1))
-        if glued is None:
-            self._report(kind, "skipped, left in the file", entry_id)
+        if glued is not None:
+            self._glued(line, address, glued)
             return
-        rest = line[glued:]
-        _, value = read_value(rest)
-        self._report("glued line", "the whole entry behind a half line was read", value["id"])
-        self._entry(lenient_head(value), rest, address + glued)
+        self._lose(line)
+        self._report("half line" if last else "unreadable line", "skipped, left in the file", self._lost[-1].entry_id)
+
+    def _lose(self, line: bytes) -> None:
+        self.has_unreadable = True
+        self._lost.append(Lost(self.lines, *salvaged_ids(line), len(self.table) - 1))
+
+    def _glued(self, line: bytes, address: int, at: int) -> None:
+        """Two lines without a newline between them: read the second, and the first if it is whole."""
+        before, behind = line[:at], line[at:]
+        first = read_object(before)
+        if first is not None and isinstance(first.get("id"), str):
+            self._entry(lenient_head(first), before, address)
+        else:
+            self._lose(before)
+        second = read_object(behind)
+        assert second is not None
+        self._report("glued line", "the entry in it was read although a newline is missing", second["id"])
+        self._entry(lenient_head(second), behind, address + at)
 
     def _report(self, kind: DamageKind, done: str, entry_id: str | None = None) -> None:
         self.damages.append(Damage(kind, self.lines, done, entry_id))

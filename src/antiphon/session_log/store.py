@@ -17,7 +17,7 @@ from antiphon.session_log.line import changed, write_value
 from antiphon.session_log.lines import Durability
 from antiphon.session_log.log import SessionLog
 from antiphon.session_log.opening import Terms, memory_log, new_log, open_file
-from antiphon.session_log.refusals import FolderMissing, NotASession
+from antiphon.session_log.refusals import FolderMissing, NotASession, SessionUnreadable
 from antiphon.session_log.stamps import Sources, file_stamp
 
 Access: TypeAlias = Literal["write", "read"]
@@ -87,7 +87,11 @@ class SessionStore:
             SessionInUse: another owner is alive; open it for reading, or fork it.
         """
         path = Path(path)
-        if self.terms.disk.state_of(path) is None:
+        try:
+            exists = self.terms.disk.state_of(path) is not None
+        except OSError as error:
+            raise SessionUnreadable(f"{path} cannot be opened: {error}") from error
+        if not exists:
             return self._new(path, self.terms.new_header(cwd=cwd))
         return open_file(self.terms, path, write=access == "write", cwd=cwd)
 
