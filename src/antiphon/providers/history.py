@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias, final
 
+import msgspec
+
 from antiphon.core.messages import Message, SystemMessage
 from antiphon.core.transcript import Transcript
 from antiphon.core.wire import JsonObject, JsonValue
@@ -57,6 +59,7 @@ class History:
         self._joined = bytearray()  # finished items, each followed by a comma
         self._recent: list[tuple[int, JsonObject]] = []  # offset and value of the last items, for marks
         self._tail: list[JsonObject] = []
+        self._kept: tuple[object, object, msgspec.Raw] | None = None
         self.length = 0
         """Messages that were fed."""
 
@@ -89,6 +92,12 @@ class History:
     def tokens(self) -> ContextTokens:
         """The estimate for the messages that were fed."""
         return self._estimate.now
+
+    def kept(self, of: object, how: object, make: Callable[[], JsonValue]) -> msgspec.Raw:
+        """The JSON of a value that is made from `of`, kept until another one comes (or it is made another way)."""
+        if self._kept is None or self._kept[0] is not of or self._kept[1] != how:
+            self._kept = (of, how, msgspec.Raw(wire_json.encode(make())))
+        return self._kept[2]
 
     @property
     def size(self) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias, cast, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.ports import ModelRequest
@@ -26,8 +26,8 @@ AUTH_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "cf-a
 USER_AGENT = "antiphon"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallOptions:
+@final
+class CallOptions(Struct, frozen=True, kw_only=True):
     """Times are milliseconds. `level` is the thinking level in use, already clamped to the model; None is off.
 
     `timeout_ms` bounds the wait for the first byte, `silence_ms` the pause between two pieces of the stream,
@@ -37,7 +37,7 @@ class CallOptions:
     entry: Literal["unified", "raw"] = "unified"
     level: ThinkingLevel | None = None
     api_key: str | None = None
-    headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    headers: Mapping[str, str | None] = field(default_factory=dict)
     timeout_ms: float = 600_000
     connect_timeout_ms: float = 30_000
     silence_ms: float = 600_000
@@ -45,18 +45,22 @@ class CallOptions:
     max_retry_delay_ms: float = 60_000
     temperature: float | None = None
     max_tokens: int | None = None
-    sampling_params: JsonObject = field(default_factory=dict[str, Any])
+    sampling_params: JsonObject = field(default_factory=dict)
     cache_retention: CacheRetention = "short"
     session_id: str | None = None
     disable_continuation: bool = False
-    metadata: JsonObject = field(default_factory=dict[str, Any])
-    thinking_budgets: Mapping[str, int] = field(default_factory=dict[str, int])
+    metadata: JsonObject = field(default_factory=dict)
+    thinking_budgets: Mapping[str, int] = field(default_factory=dict)
     tool_choice: Any = None
     on_payload: Callback | None = None
     on_response: Callback | None = None
     on_provider_stream_event: Callback | None = None
     transport: Transport | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Without any value: some of them are secret."""
+        return f"<{self.entry} options>"
 
     @property
     def is_raw(self) -> bool:
@@ -93,7 +97,7 @@ def read_options(request: ModelRequest) -> CallOptions:
 
 
 _KNOWN = tuple(
-    name for name in CallOptions.__dataclass_fields__ if name not in ("entry", "level", "api_key", "session_id", "raw")
+    name for name in CallOptions.__struct_fields__ if name not in ("entry", "level", "api_key", "session_id", "raw")
 )
 _NUMBERS = ("timeout_ms", "connect_timeout_ms", "silence_ms", "max_retries", "max_retry_delay_ms", "max_tokens")
 _MAPPINGS = ("headers", "sampling_params", "metadata", "thinking_budgets")
@@ -118,8 +122,9 @@ def _level(model: Model, level: str) -> ThinkingLevel | None:
     return None if used == "off" else used
 
 
+@lru_cache(maxsize=256)
 def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() if not name.islower() else name
+    return name if name.islower() else re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def merged_headers(defaults: Mapping[str, str | None], model: Model, options: CallOptions) -> dict[str, str]:

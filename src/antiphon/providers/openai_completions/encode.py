@@ -59,7 +59,9 @@ def _encode(
     cap = _cap(model, options, history)
     fields = base_fields(model, flags, options, cap)
     marker = _marker(flags, options)
-    fields.update(_tool_fields(tools, flags, options, grammars, request.messages, marker))
+    fields.update(_tool_fields(flags, options, request.messages, has_tools=bool(tools)))
+    if tools:
+        fields["tools"] = history.kept(tools, marker, lambda: _tools(tools, flags, grammars, marker))
     level = _level(model, options)
     fields.update(thinking_fields(Thought(model, flags, level, options.thinking_budgets), cap))
     fields.update(sampling_of(model, options))
@@ -144,26 +146,29 @@ def _cache_fields(model: Model, flags: ChatDialect, options: CallOptions) -> Jso
 
 
 def _tool_fields(
-    tools: Sequence[ToolDeclaration],
-    flags: ChatDialect,
-    options: CallOptions,
-    grammars: dict[str, Grammar],
-    messages: Sequence[Message],
-    marker: JsonObject | None,
+    flags: ChatDialect, options: CallOptions, messages: Sequence[Message], *, has_tools: bool
 ) -> JsonObject:
     fields: JsonObject = {}
-    if tools:
-        encoded = encode_tools(tools, flags, grammars)
-        if marker is not None:
-            encoded[-1] = {**encoded[-1], "cache_control": marker}
-        fields["tools"] = encoded
-        if flags.zai_tool_stream:
-            fields["tool_stream"] = True
-    elif flags.requires_tools_with_tool_history and _has_tool_history(messages):
+    if has_tools and flags.zai_tool_stream:
+        fields["tool_stream"] = True
+    if not has_tools and flags.requires_tools_with_tool_history and _has_tool_history(messages):
         fields["tools"] = []
     if options.tool_choice is not None:
         fields["tool_choice"] = options.tool_choice
     return fields
+
+
+def _tools(
+    tools: Sequence[ToolDeclaration],
+    flags: ChatDialect,
+    grammars: dict[str, Grammar],
+    marker: JsonObject | None,
+) -> list[JsonObject]:
+    """The tool list; a cache marker goes on the last one."""
+    encoded = encode_tools(tools, flags, grammars)
+    if marker is not None:
+        encoded[-1] = {**encoded[-1], "cache_control": marker}
+    return encoded
 
 
 def _has_tool_history(messages: Sequence[Message]) -> bool:

@@ -68,7 +68,7 @@ def _encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) ->
     fields.update(_limits(model, flags, options, history, signed_in))
     fields.update(_cache_fields(flags, options, signed_in))
     if tools:
-        fields["tools"] = encode_tools(tools, flags, grammars)
+        fields["tools"] = history.kept(tools, None, lambda: encode_tools(tools, flags, grammars))
     if options.tool_choice is not None:
         fields["tool_choice"] = options.tool_choice
     fields.update(_reasoning(model, options, effort, FIXED_EFFORT if in_place_effort else effort))
