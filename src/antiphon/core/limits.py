@@ -10,7 +10,7 @@ from typing import final
 from msgspec import UNSET, Struct, structs
 
 from antiphon.core.content import ToolCall
-from antiphon.core.messages import AssistantMessage, ToolResultMessage
+from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of
 from antiphon.core.policy import EndReason, RunLimits
 from antiphon.core.usage import NO_USAGE, Usage, add_usage, total_tokens
 from antiphon.core.wire import encode
@@ -81,7 +81,12 @@ def with_call(limits: RunLimits, tally: Tally, name: str) -> Tally:
 
 def with_answer(tally: Tally, message: AssistantMessage) -> Tally:
     """The tally after an answer: its usage, and how many truncated answers with calls came in a row."""
-    return structs.replace(tally, usage=add_usage(tally.usage, message.usage))
+    truncated = message.stop_reason == "length" and bool(calls_of(message))
+    return structs.replace(
+        tally,
+        usage=add_usage(tally.usage, message.usage),
+        length_retries=tally.length_retries + 1 if truncated else 0,
+    )
 
 
 def with_results(

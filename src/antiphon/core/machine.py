@@ -240,22 +240,18 @@ def _without_calls(run: Run, message: AssistantMessage, after: After, commands: 
     refused = after.calls == "refuse"
     if refused:
         results = refuse_all(run, message, calls_of(message), after.skip, int(message.timestamp), commands)
-        after, run = _length_retry(run, after)
+        after = _length_retry(run, after)
     tools_left = refused and after.then == "go on"
     state = _finish(run, after, message, results, tools_left, terminated=False, commands=commands)
     return state, commands
 
 
-def _length_retry(run: Run, after: After) -> tuple[After, Run]:
+def _length_retry(run: Run, after: After) -> After:
     """A truncated batch is sent again by the model, as often in a row as the policy allows."""
-    if after.skip != "length" or after.then != "go on":
-        return after, run
-    retries = run.tally.length_retries + 1
     allowed = run.rules.policy.length_retry_limit
-    run = structs.replace(run, tally=structs.replace(run.tally, length_retries=retries))
-    if allowed is not None and retries > allowed:
-        return After("refuse", "hard end", "length", "length"), run
-    return after, run
+    if after.skip == "length" and after.then == "go on" and allowed is not None and run.tally.length_retries > allowed:
+        return After("refuse", "hard end", "length", "length")
+    return after
 
 
 def _broken(message: AssistantMessage) -> AssistantMessage:
@@ -272,8 +268,7 @@ def _calls_closed(
     commands: list[Command],
 ) -> State:
     """All calls are settled. Tools ask for a further request, unless every result says that it is not needed."""
-    tally = structs.replace(run.tally, length_retries=0) if run.tally.length_retries else run.tally
-    tally = with_results(run.rules.limits, tally, calls_of(message), results)
+    tally = with_results(run.rules.limits, run.tally, calls_of(message), results)
     run = run if tally is run.tally else structs.replace(run, tally=tally)
     return _finish(run, after, message, results, not unanimous, terminated=unanimous, commands=commands)
 
@@ -361,7 +356,7 @@ def next_turn_prepared(s: Preparing, i: Prepared) -> Step:
     if i.update is not None:
         run, prepared = _updated(run, i.update), tuple(i.update.messages)
     if s.polls_again:
-        return Latecomers(run, prepared, s.ends), [Drain("steering")]
+        return Latecomers(run, prepared), [Drain("steering")]
     if not (s.asked or s.pending or prepared):
         return _end(run, s.ends, [])
     return _open_turn(run, prepared, s.pending, i.at)

@@ -101,8 +101,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """The calls of one answer. A call is known by its position: ids from a model may repeat.
 
     `looked_at`: calls that were announced and checked, in call order. `ready`: allowed and not begun. `running`: begun
-    and not settled. `doubles`: positions whose id already stands earlier in the answer. `reserved`: the tally of the run
-    once everything that is ready has begun.
+    and not settled. `doubles`: positions whose id already stands earlier in the answer. `reserved`: the tally of the
+    run once everything that is ready has begun.
     """
 
     message: AssistantMessage
@@ -231,7 +231,6 @@ class Latecomers(Struct, frozen=True):
 
     run: Run
     prepared: tuple[Message, ...]
-    ends: EndReason
 
 
 @final
