@@ -76,8 +76,13 @@ class CharSet:
 
 
 def _range_text(ends: tuple[int, int]) -> str:
-    first, last = (f"\\U{code:08x}" for code in ends)
+    first, last = map(_char_text, ends)
     return first if first == last else f"{first}-{last}"
+
+
+def _char_text(code: int) -> str:
+    """A character as it stands between brackets. Only ASCII is escaped: that is many times faster to compile."""
+    return f"\\x{code:02x}" if code < 128 else chr(code)
 
 
 def of_ranges(ranges: Iterable[tuple[int, int]]) -> CharSet:
