@@ -167,3 +167,9 @@ async def test_details_show_undecodable_bytes_as_replacement_characters(tmp_path
     result = (await outcome_of(edit_tool(HostWorkspace("/w", files, NoProcesses())), change("change", "x"))).result
     assert result.details["diff"] == " 1 \ufffd\n-2 change\n+2 x"
     assert files.content["/w/f"] == b"\xff\nx\n"
+
+
+async def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f")
+    tool = edit_tool(LocalWorkspace(tmp_path))
+    assert await error(tool, **change("a", "b")) == "Could not edit file: f. It is a pipe or a device."

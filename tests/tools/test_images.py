@@ -210,3 +210,22 @@ def test_paths_of_pictures_do_not_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [msgspec.UNSET, {}, {"images": None}, {"images": {"resize": {"maxWidth": "wide"}}}])
 def test_a_model_without_usable_limits_has_the_usual_ones(given: Any) -> None:
     assert limits_of_model(given) == ImageLimits()
+
+
+async def test_files_and_pictures_beyond_all_measure_are_not_loaded() -> None:
+    import antiphon.tools.read as read_module
+
+    bomb = (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    )
+    workspace = HostWorkspace("/w", MemoryFiles({"/w/bomb": bomb, "/w/p": drawn("PNG")}), NoProcesses())
+    result = (await outcome_of(read_tool(workspace), {"path": "bomb"})).result
+    assert "60000x60000 pixels are more than can be handled" in result.content[0].text
+
+    limit = read_module.MOST_BYTES
+    read_module.MOST_BYTES = 100
+    try:
+        result = (await outcome_of(read_tool(workspace), {"path": "p"})).result
+    finally:
+        read_module.MOST_BYTES = limit
+    assert result.content[0].text == "Read image file [image/png]\n[Image omitted: the file is larger than 100B.]"

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.tools.edit import describe
+from antiphon.tools.edit_details import TextLines, describe
 from antiphon.tools.edit_match import Edit, EditRefused, Original, plan
 from antiphon.tools.line_diff import Region, changes, display_diff, split_lines, unified_patch
 
@@ -93,3 +93,24 @@ def test_every_edit_that_is_made_has_a_diff_that_fits(text: str, old: str, new: 
     assert ("firstChangedLine" in details) == (after != text)
     added = [line[1:] for line in details["patch"].split("\n")[2:] if line.startswith("+")]
     assert all(line in after.split("\n") for line in added)
+
+
+@given(st.text(alphabet="ab\n", max_size=40), st.data())
+def test_lines_cut_out_on_demand_are_those_of_the_whole_text(text: str, data: st.DataObject) -> None:
+    expected = split_lines(text)
+    lines = TextLines(text)
+    for position in sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=4))):
+        lines.know(text.count("\n", 0, position), position)
+    assert len(lines) == len(expected)
+    first, last = data.draw(st.integers(0, 12)), data.draw(st.integers(0, 12))
+    assert lines[first:last] == expected[first:last]
+    assert [lines[n] for n in range(len(lines))] == expected
+
+
+def test_a_large_place_that_changed_completely_keeps_its_surroundings() -> None:
+    old = "".join(f"keep {n}\n" for n in range(50)) + "old\n" * 3000 + "end\n" * 50
+    original = Original(old.encode())
+    found = plan(original, [Edit("old\n" * 3000, "".join(f"new {n}\n" for n in range(3000)))], "f")
+    patch = describe(original.text, found, "f")["patch"]
+    assert patch.count("\n-") == 3000
+    assert "-keep" not in patch and "-end" not in patch

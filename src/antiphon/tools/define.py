@@ -19,9 +19,10 @@ from antiphon.core.calls import ToolResult
 from antiphon.core.ports import AbortSignal, ExecutionMode, OnUpdate, ReplayPolicy
 from antiphon.core.wire import JsonObject
 from antiphon.errors import MisuseError
+from antiphon.tools.docstring import split_docstring
 from antiphon.tools.port import Workspace
 from antiphon.tools.results import tool_return
-from antiphon.tools.signature import Signature, read_signature
+from antiphon.tools.signature import Parameter, Signature, read_signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -228,8 +229,6 @@ def _signature(
 
 def _raw_signature(function: Callable[..., Any], schema: JsonObject, names: Mapping[str, str]) -> Signature:
     """A schema was given: types in the signature say nothing, only the names count."""
-    from antiphon.tools.signature import Parameter, split_docstring
-
     found: list[Parameter] = []
     context: str | None = None
     takes_rest = False

@@ -17,10 +17,10 @@ from antiphon.core.content import Text
 from antiphon.core.wire import JsonObject, decode
 from antiphon.tools import paths
 from antiphon.tools.define import FunctionTool, ToolContext, tool
-from antiphon.tools.edit_match import Edit, EditRefused, Original, Replacement, plan, unify
+from antiphon.tools.edit_details import describe
+from antiphon.tools.edit_match import Edit, EditRefused, Original, plan, unify
 from antiphon.tools.edit_nearest import explain_missing
 from antiphon.tools.faults import OperationAborted, PathRefused, ToolFault, fault_code, refuse
-from antiphon.tools.line_diff import Region, changes, display_diff, split_lines, unified_patch
 from antiphon.tools.port import Commit, Files, Workspace
 from antiphon.tools.read_log import ReadLog, digest
 from antiphon.tools.workspace import READ_BYTES
@@ -175,6 +175,8 @@ def edit_file(
 def _read(files: Files, real_path: str, shown_path: str) -> bytes:
     try:
         files.check_access(real_path, write=True)
+        if files.stat(real_path).kind not in ("file", "folder"):
+            raise ToolFault(f"Could not edit file: {shown_path}. It is a pipe or a device.")
         return b"".join(_chunks(files, real_path))
     except OSError as error:
         reason = f" ({error.reason})" if isinstance(error, PathRefused) else ""
@@ -191,60 +193,3 @@ def _refusal_text(refusal: EditRefused, original: Original, nearest: bool) -> st
     if refusal.missing is None or not nearest:
         return str(refusal)
     return f"{refusal}\n\n{explain_missing(original.text, unify(refusal.missing.old))}"
-
-
-def describe(old_text: str, replacements: Sequence[Replacement], name: str) -> JsonObject:
-    """The change for displays and hosts: a diff to look at, a patch, and where to look first."""
-    new_text = _apply(old_text, replacements)
-    touched = _regions(old_text, new_text, replacements)
-    old, new = split_lines(printable(old_text)), split_lines(printable(new_text))
-    found = changes(old, new, touched)
-    width = len(str(max(old_text.count("\n"), new_text.count("\n")) + 1))
-    details: JsonObject = {
-        "diff": display_diff(old, new, found, width),
-        "patch": unified_patch(old, new, found, name),
-    }
-    if found:
-        details["firstChangedLine"] = found[0].new_start + 1
-    return details
-
-
-def printable(text: str) -> str:
-    """Bytes that are no UTF-8, kept in a text as lone surrogates, as U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _apply(text: str, replacements: Sequence[Replacement]) -> str:
-    pieces: list[str] = []
-    at = 0
-    for one in replacements:
-        pieces += (text[at : one.start], one.new)
-        at = one.end
-    return "".join([*pieces, text[at:]])
-
-
-def _regions(old: str, new: str, replacements: Sequence[Replacement]) -> list[Region]:
-    """The lines that each replacement touches, before and after; counted piece by piece, once through the text."""
-    regions: list[Region] = []
-    at = old_line = shift = 0
-    for one in replacements:
-        first = old_line + old.count("\n", at, one.start)
-        last = first + old.count("\n", one.start, one.end)
-        added = one.new.count("\n")
-        start = first + shift
-        end = start + added + 1
-        regions.append(Region(first, last + 1, start, end))
-        shift += added - (last - first)
-        at, old_line = one.end, last
-    old_lines, new_lines = (text.count("\n") + (0 if text.endswith("\n") or not text else 1) for text in (old, new))
-    return [
-        Region(
-            min(one.old_start, old_lines),
-            min(one.old_end, old_lines),
-            min(one.new_start, new_lines),
-            min(one.new_end, new_lines),
-        )
-        for one in regions
-    ]

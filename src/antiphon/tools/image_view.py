@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from antiphon.tools.image_resize import ImageLimits, Resized, base64_size, can_resize, resized, to_png
 from antiphon.tools.images import Picture, image_type, jpeg_orientation, picture, png_of_bmp
 
+MOST_BYTES = 64 * 1024 * 1024  # larger files are not even loaded
+MOST_PIXELS = 80_000_000  # a small file may unfold to gigabytes
+
 TOO_LARGE = "[Image omitted: could not be resized below the inline image size limit.]"
 NO_LIBRARY = (
     "[Image omitted: it is {width}x{height} pixels and {size} bytes, too large to be shown, and making it smaller "
@@ -34,13 +37,15 @@ def view_image(data: bytes, limits: ImageLimits, *, resize: bool, stopped: Calla
     kind = image_type(data) or ""
     seen = picture(data)
     hints: list[str] = []
-    if kind == "image/bmp":
+    if kind == "image/bmp" and seen is not None and seen.width * seen.height <= MOST_PIXELS:
         converted = png_of_bmp(data) or (to_png(data) if can_resize() else None)
         if converted is not None:
             hints.append("[Image converted from image/bmp to image/png.]")
             data, kind, seen = converted, "image/png", picture(converted)
+    if seen is not None and seen.width * seen.height > MOST_PIXELS:
+        return omitted(kind, f"[Image omitted: {seen.width}x{seen.height} pixels are more than can be handled.]")
     if seen is None or not seen.whole or kind == "image/bmp":
-        return _omitted(kind, TOO_LARGE)
+        return omitted(kind, TOO_LARGE)
     if seen.animated:
         return _animated(data, seen, limits, stopped)
     if not resize or (_fits(data, seen, limits) and not (kind == "image/jpeg" and jpeg_orientation(data) != 1)):
@@ -59,10 +64,10 @@ def _smaller(
     if not can_resize():
         if _fits(data, seen, limits):  # only its orientation asked for work
             return _shown(data, seen.mime_type, hints)
-        return _omitted(seen.mime_type, NO_LIBRARY.format(width=seen.width, height=seen.height, size=len(data)))
+        return omitted(seen.mime_type, NO_LIBRARY.format(width=seen.width, height=seen.height, size=len(data)))
     made = resized(data, limits, stopped)
     if made is None:
-        return _omitted(seen.mime_type, TOO_LARGE)
+        return omitted(seen.mime_type, TOO_LARGE)
     return _shown(made.data, made.mime_type, [*hints, *_scale_hint(made)])
 
 
@@ -80,11 +85,12 @@ def _animated(data: bytes, seen: Picture, limits: ImageLimits, stopped: Callable
     """The first frame, where a library can take it out."""
     made = resized(data, limits, stopped) if can_resize() else None
     if made is None:
-        return _omitted(seen.mime_type, ANIMATED)
+        return omitted(seen.mime_type, ANIMATED)
     return _shown(made.data, made.mime_type, ["[Animated image: only its first frame is shown.]", *_scale_hint(made)])
 
 
-def _omitted(kind: str, why: str) -> ImageView:
+def omitted(kind: str, why: str) -> ImageView:
+    """A picture that cannot be shown, and why."""
     return ImageView(note=f"Read image file [{kind}]\n{why}")
 
 

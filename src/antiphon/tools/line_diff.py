@@ -6,8 +6,10 @@ not the file. Source: tools specification, 4; pinned by conformance/tools/edit.j
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 CONTEXT_LINES = 4
 MARGIN_LINES = 32
@@ -63,12 +65,13 @@ def _windows(touched: Sequence[Region], old_lines: int, new_lines: int) -> Itera
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
     """Differing runs as (old start, old end, new start, new end)."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
+    head, tail = _equal_ends(old, new)
+    whole = (head, len(old) - tail, head, len(new) - tail)
+    if whole[0] == whole[1] or whole[2] == whole[3]:  # lines were only added, or only removed
+        return [whole] if len(old) != len(new) else []
     script = _shortest_script(old[head:], new[head:])
     if script is None:
-        return [(head, len(old), head, len(new))] if head < max(len(old), len(new)) else []
+        return [whole]
     runs: list[tuple[int, int, int, int]] = []
     at_old = at_new = head
     for equal, removed, added in script:
@@ -79,62 +82,71 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int,
     return runs
 
 
+def _equal_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines are equal at the start, and how many of the others at the end."""
+    most = min(len(old), len(new))
+    head = 0
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and old[len(old) - 1 - tail] == new[len(new) - 1 - tail]:
+        tail += 1
+    return head, tail
+
+
+_Way: TypeAlias = "tuple[str, int, _Way | None]"  # a step (`=`, `-`, `+`), how often, and the steps before it
+
+
 def _shortest_script(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]] | None:
     """Steps (equal lines, then removed, then added), or None if the texts differ too much to search.
 
-    Greedy search over diagonals k = old index - new index; `reached[k]` is the farthest old index, with the way there.
+    The greedy search of Myers: `reached[k]` is the farthest old index on diagonal k = old index - new index, `ways[k]`
+    the steps to it. On a tie a removal comes before an addition. One function, because its inside runs 100,000 times.
     """
-    reached: dict[int, tuple[int, _Way | None]] = {1: (0, None)}
-    for distance in range(min(len(old) + len(new), MOST_STEPS) + 1):
-        before = dict(reached)
+    if _certain_differences(old, new) > MOST_STEPS:
+        return None
+    old_lines, new_lines = len(old), len(new)
+    most = min(old_lines + new_lines, MOST_STEPS)
+    middle = most + 1
+    reached = [-1] * (2 * middle + 1)
+    ways: list[_Way | None] = [None] * (2 * middle + 1)
+    reached[middle + 1] = 0
+    for distance in range(most + 1):
         for k in range(-distance, distance + 1, 2):
-            at = _advance(before, k, distance, len(old), len(new))
-            if at is None:
-                reached.pop(k, None)
+            at = middle + k
+            removed, added = reached[at - 1], reached[at + 1]
+            can_remove = 0 <= removed < old_lines
+            if added >= 0 and 0 <= added - k <= new_lines and not (can_remove and removed >= added):
+                i, way = added, (("+", 1, ways[at + 1]) if distance else None)
+            elif can_remove:
+                i, way = removed + 1, ("-", 1, ways[at - 1])
+            else:
+                reached[at] = -1
                 continue
-            i, way = at
             start = i
-            while i < len(old) and i - k < len(new) and old[i] == new[i - k]:
+            while i < old_lines and i - k < new_lines and old[i] == new[i - k]:
                 i += 1
             if i > start:
-                way = _Way("=", i - start, way)
-            if i >= len(old) and i - k >= len(new):
+                way = ("=", i - start, way)
+            if i >= old_lines and i - k >= new_lines:
                 return _collect(way)
-            reached[k] = (i, way)
+            reached[at], ways[at] = i, way
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A step of a script and the steps before it."""
-
-    kind: str
-    count: int
-    before: _Way | None
-
-
-def _advance(
-    reached: dict[int, tuple[int, _Way | None]], k: int, distance: int, old_lines: int, new_lines: int
-) -> tuple[int, _Way | None] | None:
-    """The start on diagonal `k`: one removal from k - 1 or one addition from k + 1, whichever comes farther."""
-    if distance == 0:
-        return 0, None
-    remove, add = reached.get(k - 1), reached.get(k + 1)
-    can_remove = remove is not None and remove[0] < old_lines
-    can_add = add is not None and 0 <= add[0] - k - 1 < new_lines
-    if add is not None and can_add and not (can_remove and remove is not None and remove[0] >= add[0]):
-        return add[0], _Way("+", 1, add[1])
-    if remove is not None and can_remove:
-        return remove[0] + 1, _Way("-", 1, remove[1])
-    return None
+def _certain_differences(old: Sequence[str], new: Sequence[str]) -> int:
+    """Lines that stand on one side more often than on the other: no script can have fewer steps."""
+    counts = Counter(old)
+    counts.subtract(new)
+    return sum(map(abs, counts.values()))
 
 
 def _collect(way: _Way | None) -> list[tuple[int, int, int]]:
     """Neighbouring removals and additions as one step each."""
     steps: list[tuple[str, int]] = []
     while way is not None:
-        steps.append((way.kind, way.count))
-        way = way.before
+        kind, count, way = way
+        steps.append((kind, count))
     script: list[tuple[int, int, int]] = []
     equal = removed = added = 0
     for kind, count in reversed(steps):

@@ -19,11 +19,11 @@ from antiphon.core.wire import JsonObject
 from antiphon.tools.define import FunctionTool, ToolContext, tool
 from antiphon.tools.faults import OperationAborted, ToolFault, refuse
 from antiphon.tools.image_resize import ImageLimits, limits_of_model
-from antiphon.tools.image_view import ImageView, view_image
+from antiphon.tools.image_view import MOST_BYTES, ImageView, omitted, view_image
 from antiphon.tools.images import SNIFF_BYTES, image_type
 from antiphon.tools.line_window import LineWindow, Selection
 from antiphon.tools.output import DEFAULT_LIMITS, Limits, format_size, notice
-from antiphon.tools.port import ByteReader, Workspace
+from antiphon.tools.port import ByteReader, Files, Workspace
 from antiphon.tools.read_log import ReadLog, new_digest
 from antiphon.tools.workspace import READ_BYTES, stopper
 
@@ -74,34 +74,41 @@ def read_tool(
         found = await workspace.locate(path, ctx.signal, spellings=True)
         stopped = stopper(ctx.signal)
 
-        def work() -> Selection | bytes:
-            try:
-                with workspace.files.open(found, stopped=stopped) as reader:
-                    head = reader.read(SNIFF_BYTES)
-                    if image_type(head) is not None:
-                        return b"".join(_chunks(reader, head, stopped))
-                    state = new_digest()
-                    window = LineWindow(first, count, limits)
-                    for chunk in _chunks(reader, head, stopped):
-                        state.update(chunk)
-                        window.feed(chunk)
-                if log is not None:
-                    log.note(workspace.files.real_path(found), state.digest())
-                return window.selection()
-            except IsADirectoryError as error:
-                refuse(error, "read")
-            except OSError as error:
-                refuse(error, "open", found)
-
-        content = await workspace.call(work, ctx.signal)
+        window = LineWindow(first, count, limits)
+        content = await workspace.call(_look, ctx.signal, workspace.files, found, window, log, stopped)
         if isinstance(content, Selection):
             return _text_result(content, path)
         seer = model() if model is not None else None
         bounds = image_limits or (limits_of_model(seer.input_limits) if seer is not None else ImageLimits())
+        if isinstance(content, ImageView):
+            return _image_result(content, seer)
         view = await workspace.call(view_image, ctx.signal, content, bounds, resize=resize_images, stopped=stopped)
         return _image_result(view, seer)
 
     return read
+
+
+def _look(
+    files: Files, path: str, window: LineWindow, log: ReadLog | None, stopped: Callable[[], bool]
+) -> Selection | ImageView | bytes:
+    """The wanted lines of a text, or the bytes of a picture (or why they are not there)."""
+    try:
+        with files.open(path, stopped=stopped) as reader:
+            head = reader.read(SNIFF_BYTES)
+            kind = image_type(head)
+            if kind is not None:
+                return _picture(reader, head, kind, stopped)
+            state = new_digest()
+            for chunk in _chunks(reader, head, stopped):
+                state.update(chunk)
+                window.feed(chunk)
+        if log is not None:
+            log.note(files.real_path(path), state.digest())
+        return window.selection()
+    except IsADirectoryError as error:
+        refuse(error, "read")
+    except OSError as error:
+        refuse(error, "open", path)
 
 
 def _range(offset: float | None, limit: float | None) -> tuple[int, int | None]:
@@ -127,6 +134,18 @@ def _chunks(reader: ByteReader, head: bytes, stopped: Callable[[], bool]) -> Ite
             left -= len(chunk)
         yield chunk
         chunk = reader.read(READ_BYTES) if left is None else reader.read(min(READ_BYTES, left)) if left else b""
+
+
+def _picture(reader: ByteReader, head: bytes, kind: str, stopped: Callable[[], bool]) -> ImageView | bytes:
+    """The whole file, unless it is too large for that."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in _chunks(reader, head, stopped):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > MOST_BYTES:
+            return omitted(kind, f"[Image omitted: the file is larger than {format_size(MOST_BYTES)}.]")
+    return b"".join(parts)
 
 
 def _text_result(selection: Selection, path: str) -> ToolResult:
