@@ -80,7 +80,13 @@ async def test_a_callback_that_raises_fails_the_call_and_says_so(name: str) -> N
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("max_retries", -1), ("max_retries", "2"), ("headers", ["x"]), ("cache_retention", "forever"), ("maxTokens", True)],
+    [
+        ("max_retries", -1),
+        ("max_retries", "2"),
+        ("headers", ["x"]),
+        ("cache_retention", "forever"),
+        ("maxTokens", True),
+    ],
 )
 async def test_an_option_that_makes_no_sense_is_named(option: str, value: Any) -> None:
     net = network()

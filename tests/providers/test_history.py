@@ -29,7 +29,9 @@ MODELS = {
     "chat with cache marks": CHAT,
     "chat in place": model(compat={**FLAGS, "requiresAssistantAfterToolResult": True}, input=("text", "image")),
     "responses": model(api="openai-responses", provider="openai", reasoning=True),
-    "responses in place": model(api="openai-responses", provider="openai", compat={**FLAGS, "supportsAdditionalTools": True}),
+    "responses in place": model(
+        api="openai-responses", provider="openai", compat={**FLAGS, "supportsAdditionalTools": True}
+    ),
     "responses search": model(api="openai-responses", provider="openai", compat=FLAGS),
 }
 
@@ -53,14 +55,18 @@ def grown(seed: int) -> list[Message]:
         if kind == "user":
             out.append(user(f"words {turn}", turn))
         elif kind == "image":
-            out.append(UserMessage(content=(Text(text="see"), Image(data="AAAA", mime_type="image/png")), timestamp=turn))
+            out.append(
+                UserMessage(content=(Text(text="see"), Image(data="AAAA", mime_type="image/png")), timestamp=turn)
+            )
         elif kind == "system":
             added = (tool(f"t{turn}"),) if chance.random() < 0.6 else ()
             gone = (ToolName(name="t0"),) if chance.random() < 0.3 else ()
             out.append(SystemMessage(content=chance.choice(["", "More"]), tools_added=added, tools_removed=gone))
         elif kind == "result" and open_calls:
             content = (Text(text="ok"), Image(data="AAAA", mime_type="image/png"))[: chance.randrange(3)]
-            out.append(ToolResultMessage(tool_call_id=open_calls.pop(0), tool_name="t0", content=content, is_error=False))
+            out.append(
+                ToolResultMessage(tool_call_id=open_calls.pop(0), tool_name="t0", content=content, is_error=False)
+            )
         else:
             open_calls = [f"call_{turn}_{n}|fc_{n}" for n in range(chance.randrange(3))]
             out.append(assistant(turn, open_calls, foreign=kind == "foreign", failed=kind == "failed"))

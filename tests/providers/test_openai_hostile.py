@@ -1,4 +1,4 @@
-"""The two OpenAI protocols under streams that no honest server sends (the walks are those of `test_hostile_streams`)."""
+"""The two OpenAI protocols under streams that no honest server sends; the walks are from `test_hostile_streams`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ def chunk(delta: Any, **more: Any) -> dict[str, Any]:
 CHAT_STREAM: list[Any] = [
     chunk({"role": "assistant", "content": None, "reasoning": "hm"}),
     chunk({"reasoning_details": [{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}]}),
-    chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}, {"type": "text", "text": "é"}]}),
+    chunk(
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}, {"type": "text", "text": "é"}]}
+    ),
     chunk({"content": "so", "refusal": "no"}),
-    chunk({"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "n", "arguments": '{"p":'}}]}),
+    chunk(
+        {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "n", "arguments": '{"p":'}}]}
+    ),
     chunk({"tool_calls": [{"index": 1, "id": "b", "type": "custom", "custom": {"name": "patch", "input": "x"}}]}),
     chunk({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}),
     chunk({}, finish_reason="tool_calls"),

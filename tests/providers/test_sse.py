@@ -15,7 +15,7 @@ STREAM = (
     "id: 7\rdata: cr\r\r"
     "event: no data\n\n"
     "data\n\n"
-    "unknown: field\ndata: {\"é\": \"\u2028 is no line end, nor \x85\"}\n\n"
+    'unknown: field\ndata: {"é": "\u2028 is no line end, nor \x85"}\n\n'
     "data: unfinished"
 ).encode()
 EVENTS = [
@@ -23,7 +23,7 @@ EVENTS = [
     SseEvent("", b"two\nlines"),
     SseEvent("", b"cr"),
     SseEvent("", b""),
-    SseEvent("", "{\"é\": \"\u2028 is no line end, nor \x85\"}".encode()),
+    SseEvent("", '{"é": "\u2028 is no line end, nor \x85"}'.encode()),
     SseEvent("", b"unfinished"),
 ]
 

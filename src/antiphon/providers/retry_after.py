@@ -45,7 +45,7 @@ def asked_wait(headers: Mapping[str, str], body: JsonValue, now_ms: float) -> As
 
 
 def _bounded(ms: float) -> int:
-    return min(max(0, math.ceil(ms)), _LAST_RESORT_MS)
+    return math.ceil(min(max(0.0, ms), _LAST_RESORT_MS))
 
 
 def _number(text: str | None) -> float | None:
