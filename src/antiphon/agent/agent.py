@@ -369,6 +369,7 @@ class Agent:
                 self.limits,
                 self.tool_execution,
                 asks_request=self.prepare_request is not None,
+                asks_finish=self.finish_turn is not None,
                 asks_next=self.prepare_next_turn is not None,
             ),
             transcript=self._view.transcript,

@@ -42,10 +42,14 @@ class Queues:
             self.follow_up = structs.replace(self.follow_up, mode=mode)
 
     def poll_steering(self) -> tuple[Message, ...]:
+        if not self.steering:
+            return ()
         taken, self.steering = self.steering.take()
         return self._lease("steering", taken)
 
     def poll_follow_up(self) -> tuple[Message, ...]:
+        if not self.follow_up:
+            return ()
         taken, self.follow_up = self.follow_up.take()
         return self._lease("follow_up", taken)
 

@@ -82,6 +82,8 @@ def with_call(limits: RunLimits, tally: Tally, name: str) -> Tally:
 def with_answer(tally: Tally, message: AssistantMessage) -> Tally:
     """The tally after an answer: its usage, and how many truncated answers with calls came in a row."""
     truncated = message.stop_reason == "length" and bool(calls_of(message))
+    if message.usage is NO_USAGE and not truncated and tally.length_retries == 0:
+        return tally
     return structs.replace(
         tally,
         usage=add_usage(tally.usage, message.usage),

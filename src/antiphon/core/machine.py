@@ -225,8 +225,12 @@ def answered(s: Requesting | Responding, i: Answered) -> Step:
 def _answer_done(run: Run, message: AssistantMessage, after: After, *, announced: bool) -> Step:
     commands: list[Command] = [] if announced else [MessageStart(message=message)]
     commands.append(MessageEnd(message=message))
-    run = _appended(run, message)
-    run = structs.replace(run, tally=with_answer(run.tally, message))
+    run = structs.replace(
+        run,
+        transcript=run.transcript.append(message),
+        new=run.new.append(message),
+        tally=with_answer(run.tally, message),
+    )
     if after.calls == "run":
         batch = open_batch(message, calls_of(message), run)
         state = look_at_next(run, after, batch, int(message.timestamp), commands, _calls_closed)
@@ -287,8 +291,13 @@ def _finish(
         run = _appended(run, result)
     if run.fault is not None:
         return _failed_turn(run, run.fault, results, int(message.timestamp), commands)
+    state = Finishing(run, after, message, results, tools_left, terminated)
+    if not run.rules.asks_finish and run.stopped is None:
+        following, more = decided(state, Decided(None, False, 0))  # nobody to ask, and no abort to weigh
+        commands += more
+        return following
     commands.append(AskDecision(_turn(run, message, results)))
-    return Finishing(run, after, message, results, tools_left, terminated)
+    return state
 
 
 # ---- the boundary between turns -------------------------------------------------------------------------------------
@@ -312,7 +321,7 @@ def decided(s: Finishing, i: Decided) -> Step:
         if limit is not None:
             return _end(run, limit.name, commands, limit)
     commands.append(Drain("steering"))
-    turn = _turn(run, s.message, s.results)
+    turn = _turn(run, s.message, s.results) if run.rules.asks_next else None
     return Steering(run, turn, s.tools_left, wants_more, ends), commands
 
 
@@ -336,7 +345,9 @@ def follow_up_answered(s: FollowUp, i: Drained) -> Step:
     return _toward_next(s.run, s.turn, i.messages, i.at, asked=s.wants_more, ends=s.ends)
 
 
-def _toward_next(run: Run, turn: Turn, pending: tuple[Message, ...], at: int, *, asked: bool, ends: EndReason) -> Step:
+def _toward_next(
+    run: Run, turn: Turn | None, pending: tuple[Message, ...], at: int, *, asked: bool, ends: EndReason
+) -> Step:
     """Prepare a further turn; `asked`: the limits were consulted before the queues."""
     stopped = run.stopped is not None and run.rules.policy.check_abort_before_request
     limit = None if asked else reached(run.rules.limits, run.tally)
@@ -344,7 +355,7 @@ def _toward_next(run: Run, turn: Turn, pending: tuple[Message, ...], at: int, *,
         reason = _stop_reason(run, "aborted") if limit is None or stopped else limit.name
         return _give_back(run, pending, (), reason, None if stopped else limit)
     state = Preparing(run, pending, not pending, asked, ends)
-    if not run.rules.asks_next:
+    if turn is None:
         return next_turn_prepared(state, Prepared(None, at))
     return state, [PrepareNext(turn)]
 

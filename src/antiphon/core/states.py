@@ -40,6 +40,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     tool_execution: ExecutionMode = "parallel"
     table: dict[tuple[str, bool], After]
     asks_request: bool = True
+    asks_finish: bool = True
     asks_next: bool = True
 
 
@@ -49,6 +50,7 @@ def rules_of(
     tool_execution: ExecutionMode,
     *,
     asks_request: bool = True,
+    asks_finish: bool = True,
     asks_next: bool = True,
 ) -> Rules:
     """The rules of a run; without limits of its own it has those of the policy."""
@@ -58,6 +60,7 @@ def rules_of(
         tool_execution=tool_execution,
         table=decision_table(policy),
         asks_request=asks_request,
+        asks_finish=asks_finish,
         asks_next=asks_next,
     )
 
@@ -192,10 +195,12 @@ class Finishing(Struct, frozen=True):
 
 @final
 class Steering(Struct, frozen=True):
-    """The turn is over. Waits for `Drained`: steering."""
+    """The turn is over. Waits for `Drained`: steering. `turn`: what the next-turn hook will be told, if there is
+    one.
+    """
 
     run: Run
-    turn: Turn
+    turn: Turn | None
     tools_left: bool
     wants_more: bool
     ends: EndReason
@@ -206,7 +211,7 @@ class FollowUp(Struct, frozen=True):
     """Nothing asks for a further request. Waits for `Drained`: follow-ups."""
 
     run: Run
-    turn: Turn
+    turn: Turn | None
     wants_more: bool
     ends: EndReason
 

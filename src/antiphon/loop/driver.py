@@ -173,9 +173,8 @@ class Driver:
     def _question(self, command: Any) -> Any:
         return _ASK[type(command)](self._boundary, command)
 
-    async def _call_model(self, command: c.CallModel) -> c.Input:
-        self.state, given = await read_response(self._boundary, self._stream, self.state, command)
-        return given
+    def _call_model(self, command: c.CallModel) -> Any:
+        return read_response(self._boundary, self, self._stream, command)
 
     def _start_tool(self, command: c.StartTool) -> Any:
         """Several calls get a task each; a lone one is stepped right here."""

@@ -81,6 +81,7 @@ def begin(context: Context, config: LoopConfig) -> Run:
             config.limits,
             config.tool_execution,
             asks_request=config.prepare_request is not None,
+            asks_finish=_may_take_or_end(config),
             asks_next=config.prepare_next_turn is not None,
         ),
         transcript=Transcript(context.messages),
@@ -90,6 +91,12 @@ def begin(context: Context, config: LoopConfig) -> Run:
         thinking_level=config.thinking_level,
         tally=NOTHING_USED,
     )
+
+
+def _may_take_or_end(config: LoopConfig) -> bool:
+    """A plain poll cannot give back what it took, so an abort has to be weighed before it is called."""
+    hooks = (config.finish_turn, config.get_steering_messages, config.get_follow_up_messages)
+    return any(hook is not None for hook in hooks)
 
 
 async def run_agent_loop(

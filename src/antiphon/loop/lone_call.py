@@ -8,8 +8,8 @@ groups as usual. Progress that it reports while it waits is told by a pump, a ta
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Awaitable, Coroutine
-from typing import Any, cast, final
+from collections.abc import Coroutine
+from typing import Any, final
 
 from antiphon.core.calls import Outcome
 from antiphon.core.states import Finished
@@ -43,8 +43,14 @@ async def run_alone(b: Boundary, call: RunningCall) -> Finished:
     call.cancel = leash.pull_now
     call.was_cut = leash.was_cut
     b.alone = call
+    foreign = _InContext(call.outcome())
     try:
-        outcome = await leash.hold(cast("Awaitable[Outcome]", _InContext(call.outcome())))
+        try:
+            waits_for = foreign.send(None)  # most tools answer without waiting
+        except StopIteration as answered:
+            outcome = answered.value
+        else:
+            outcome = await leash.go_on(foreign, waits_for)
     except Cut:
         outcome = call.cut()
     except (KeyboardInterrupt, SystemExit) as error:

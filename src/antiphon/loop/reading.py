@@ -7,7 +7,7 @@ call of the audience. A task switch happens only where the stream or a listener 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from antiphon.core.machine import step
 from antiphon.core.messages import AssistantMessage
@@ -25,15 +25,20 @@ class ListenerEnds(Exception):  # noqa: N818
     """A listener's failure ends the run while a response is read; `__cause__` is what it raised."""
 
 
-async def read_response(b: Boundary, stream: ModelStream, state: State, command: CallModel) -> tuple[State, Input]:
-    """Ask the model and read its answer. Gives the state behind the last growth, and the answer or a fault."""
-    reader = _Reader(b, state)
+class Position(Protocol):
+    """Where the machine stands: the reader moves it on with each piece of the answer."""
+
+    state: State
+
+
+async def read_response(b: Boundary, position: Position, stream: ModelStream, command: CallModel) -> Input:
+    """Ask the model and read its answer. Gives the answer, or a fault."""
     events: Any = None
     try:
         events = stream(command.request)
         if not hasattr(events, "__aiter__"):
             events = await b.leash.hold(events)
-        message = await reader.read(events)
+        message = await _read(b, position, events)
         if message is None:
             message = await _result_of(b, events)
         given: Input = Answered(message)
@@ -53,74 +58,67 @@ async def read_response(b: Boundary, stream: ModelStream, state: State, command:
         given = b.failed("model stream", error)
     finally:
         await _close(b, events)
-    return reader.state, given
+    return given
 
 
-class _Reader:
-    __slots__ = ("b", "state")
-
-    def __init__(self, b: Boundary, state: State) -> None:
-        self.b = b
-        self.state = state
-
-    async def read(self, events: Any) -> AssistantMessage | None:
-        """The final message, or none if the stream just ended."""
-        following = events.__aiter__().__anext__
-        tell = self.b.audience.tell
-        while True:
-            pending = following()
-            try:  # stepped by hand: an event that is there already costs no wait
-                waits_for = pending.send(None)
-            except StopIteration as got:
-                event = got.value
-            except StopAsyncIteration:
-                return None
-            except asyncio.CancelledError as own:
-                raise foreign_cancelled(own) from own
-            except AttributeError:
-                if hasattr(pending, "send"):
-                    raise
-                event = await self._wait(pending)
-            else:
-                event = await self._wait(pending, waits_for)
-            if event is _ENDED:
-                return None
-            kind = type(event)
-            if kind is Done:
-                return event.message  # type: ignore[no-any-return]  # its type was checked
-            if kind is Failed:
-                return event.error  # type: ignore[no-any-return]  # its type was checked
-            self.state, commands = step(self.state, event)
-            command: Any
-            for command in commands:
-                try:
-                    waiting = tell(command)
-                    if waiting is None:
-                        continue
-                    fault = await self.b.told(waiting, command)
-                except BaseException as error:  # noqa: BLE001 - the border to listeners
-                    fault = self.b.listener_failed(error, command)
-                if fault is not None:
-                    raise ListenerEnds from fault
-
-    async def _wait(self, pending: Any, waits_for: Any = None) -> Any:
-        """The next event of a stream that has to be waited for."""
-        b = self.b
-        silence = b.config.stream_idle_timeout
-        timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
-        try:
-            if hasattr(pending, "send"):
-                return await b.leash.go_on(pending, waits_for)
-            return await b.leash.hold(pending)
+async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessage | None:
+    """The final message, or none if the stream just ended."""
+    following = events.__aiter__().__anext__
+    tell = b.audience.tell
+    while True:
+        pending = following()
+        try:  # stepped by hand: an event that is there already costs no wait
+            waits_for = pending.send(None)
+        except StopIteration as got:
+            event = got.value
         except StopAsyncIteration:
-            return _ENDED
-        except Cut:
-            if timer is not None and not b.signal.aborted:
-                raise StreamBroken(f"the model stream was silent for {silence:g} seconds") from None
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
+            return None
+        except asyncio.CancelledError as own:
+            raise foreign_cancelled(own) from own
+        except AttributeError:
+            if hasattr(pending, "send"):
+                raise
+            event = await _wait(b, pending)
+        else:
+            event = await _wait(b, pending, waits_for)
+        if event is _ENDED:
+            return None
+        kind = type(event)
+        if kind is Done:
+            return event.message  # type: ignore[no-any-return]  # its type was checked
+        if kind is Failed:
+            return event.error  # type: ignore[no-any-return]  # its type was checked
+        position.state, commands = step(position.state, event)
+        command: Any
+        for command in commands:
+            try:
+                waiting = tell(command)
+                if waiting is None:
+                    continue
+                fault = await b.told(waiting, command)
+            except BaseException as error:  # noqa: BLE001 - the border to listeners
+                fault = b.listener_failed(error, command)
+            if fault is not None:
+                raise ListenerEnds from fault
+
+
+async def _wait(b: Boundary, pending: Any, waits_for: Any = None) -> Any:
+    """The next event of a stream that has to be waited for."""
+    silence = b.config.stream_idle_timeout
+    timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
+    try:
+        if hasattr(pending, "send"):
+            return await b.leash.go_on(pending, waits_for)
+        return await b.leash.hold(pending)
+    except StopAsyncIteration:
+        return _ENDED
+    except Cut:
+        if timer is not None and not b.signal.aborted:
+            raise StreamBroken(f"the model stream was silent for {silence:g} seconds") from None
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 async def _result_of(b: Boundary, events: Any) -> AssistantMessage:
