@@ -93,15 +93,15 @@ class MemoryFiles:
         del self.content[path]
 
     @contextmanager
-    def lock(self, real_path: str) -> Generator[bool]:
+    def lock(self, key: str, /) -> Generator[bool]:
         with self._guard:
-            free = real_path not in self._locked
-            self._locked.add(real_path)
+            free = key not in self._locked
+            self._locked.add(key)
         try:
             yield free
         finally:
             if free:
-                self._locked.discard(real_path)
+                self._locked.discard(key)
 
 
 def _parents(path: str) -> list[str]:

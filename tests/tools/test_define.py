@@ -458,7 +458,7 @@ def test_sampling_wishes() -> None:
 
 
 async def test_a_call_costs_about_a_microsecond_above_the_function() -> None:
-    """Generous here, since the machine is shared; the measured number is about 0.6."""
+    """Told as a multiple of awaiting the function (0.15 µs), since machines differ; measured: about 4."""
 
     @tool
     async def echo(text: str) -> str:
@@ -475,7 +475,7 @@ async def test_a_call_costs_about_a_microsecond_above_the_function() -> None:
             await echo.execute("c", arguments, signal, print)
         best["function"] = min(best["function"], middle - start)
         best["execute"] = min(best["execute"], time.perf_counter() - middle)
-    assert (best["execute"] - best["function"]) / 5000 < 3e-6
+    assert best["execute"] < 12 * best["function"]
 
 
 class Awkward(TypedDict):

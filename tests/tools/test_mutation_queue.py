@@ -12,7 +12,7 @@ from tests.tools.children import command, environment
 from tests.tools.memory_files import NoProcesses
 
 from antiphon.loop.abort import AbortController
-from antiphon.tools.faults import OperationAborted
+from antiphon.tools.faults import OperationAborted, ToolFault
 from antiphon.tools.local_files import exclusive_between_processes
 from antiphon.tools.port import Commit
 from antiphon.tools.workspace import LocalWorkspace
@@ -244,3 +244,50 @@ async def test_a_writer_waits_for_another_process(workspace: LocalWorkspace, tmp
         await _settle()
         assert not task.done()
     await task
+
+
+async def test_a_change_that_is_cancelled_before_its_commit_is_not_made(workspace: LocalWorkspace) -> None:
+    go_on, entered = threading.Event(), threading.Event()
+    committed: list[bool] = []
+
+    def work(commit: Commit) -> None:
+        entered.set()
+        go_on.wait()
+        committed.append(commit())
+
+    async def change() -> None:
+        async with workspace.writing("f") as turn:
+            await turn.change(work)
+
+    task = asyncio.create_task(change())
+    await asyncio.to_thread(entered.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await _write(workspace, "f")
+    assert committed == [False]
+
+
+async def test_waiting_for_another_process_has_an_end(
+    workspace: LocalWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.tools.mutation_queue.OTHER_PROCESS_WAIT_SECONDS", 0.05)
+    with exclusive_between_processes(str(tmp_path / "f")), pytest.raises(ToolFault, match="Another process"):
+        await _write(workspace, "f")
+
+
+async def test_waiting_for_another_process_can_be_aborted(workspace: LocalWorkspace, tmp_path: Path) -> None:
+    aborting = AbortController()
+
+    async def change() -> None:
+        async with workspace.writing("f", aborting.signal) as turn:
+            await turn.change(lambda commit: None)
+
+    with exclusive_between_processes(str(tmp_path / "f")):
+        task = asyncio.create_task(change())
+        await _settle()
+        aborting.abort()
+        with pytest.raises(OperationAborted):
+            await task
+    await _write(workspace, "f")

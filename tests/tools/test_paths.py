@@ -9,10 +9,11 @@ import pytest
 from antiphon.tools.paths import (
     BadPath,
     below,
+    file_key,
+    flavour_of,
     folder_of,
     readings,
     resolve,
-    same_name,
     spellings,
     to_utf8,
     windows_trouble,
@@ -125,12 +126,16 @@ def test_ordinary_names_on_windows(path: str) -> None:
     assert windows_trouble(path) is None
 
 
-def test_names_that_are_one_file() -> None:
-    nfd = unicodedata.normalize("NFD", "É.txt")
-    assert same_name("É.txt", nfd, ignore_case=False, ignore_form=True)
-    assert same_name("A.TXT", "a.txt", ignore_case=True, ignore_form=False)
-    assert same_name("é.txt", nfd, ignore_case=True, ignore_form=True)
-    assert not same_name("A.txt", "a.txt", ignore_case=False, ignore_form=True)
+def test_spellings_of_one_file_have_one_key() -> None:
+    nfd = unicodedata.normalize("NFD", "/W/É.txt")
+    assert file_key("/w/é.TXT", "macos") == file_key(nfd, "macos")
+    assert file_key("C:\\W\\A.txt", "windows") == file_key("c:\\w\\a.TXT", "windows")
+    assert file_key("/w/a") != file_key("/w/A")
+    assert file_key("/W/É.txt") != file_key(nfd)
+    assert [flavour_of(name) for name in ("linux", "darwin", "win32", "freebsd14")] == [
+        "posix", "macos", "windows", "posix",
+    ]  # fmt: skip
+    assert resolve("~/x", "/w", "/Users/me", "macos") == "/Users/me/x"
 
 
 def test_bytes_and_folders() -> None:

@@ -137,3 +137,19 @@ async def test_writing_on_a_windows_host_makes_windows_folders() -> None:
     await text(write_tool(workspace), path="d/e.txt", content="x")
     assert files.content == {"C:\\w\\d\\e.txt": b"x"}
     assert "C:\\w\\d" in files.folders
+
+
+async def test_names_that_mean_something_else_on_windows_are_refused_there() -> None:
+    workspace = HostWorkspace("C:\\w", MemoryFiles(), NoProcesses(), flavour="windows")
+    assert "device" in await error(write_tool(workspace), path="logs\\NUL.txt", content="x")
+    assert "cannot" in await error(write_tool(workspace), path="a.txt:hidden", content="x")
+
+
+async def test_writers_of_one_file_meet_whatever_case_they_write() -> None:
+    workspace = HostWorkspace("/w", MemoryFiles({"/w/f": b""}), NoProcesses(), flavour="macos")
+    async with workspace.writing("F"):
+        second = asyncio.create_task(workspace.write_text("f", "x"))
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert not second.done()
+    await second

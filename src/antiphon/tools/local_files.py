@@ -143,8 +143,8 @@ class LocalFiles:
         os.unlink(path)
 
     @contextmanager
-    def lock(self, real_path: str) -> Generator[bool]:
-        with exclusive_between_processes(real_path) as free:
+    def lock(self, key: str, /) -> Generator[bool]:
+        with exclusive_between_processes(key) as free:
             yield free
 
 
@@ -176,8 +176,8 @@ def _entry_kind(entry: os.DirEntry[str]) -> Kind:
 
 
 @contextmanager
-def exclusive_between_processes(real_path: str) -> Generator[bool]:
-    """True inside if no other process, and nobody else here, holds the lock of this path. Never waits.
+def exclusive_between_processes(key: str) -> Generator[bool]:
+    """True inside if no other process, and nobody else here, holds the lock of this key. Never waits.
 
     The lock is a file in a private folder among the temporary ones, so that nothing appears beside the file itself
     and files that do not exist yet can be locked. The kernel gives it up when its holder dies. Where no such folder
@@ -187,7 +187,7 @@ def exclusive_between_processes(real_path: str) -> Generator[bool]:
     if folder is None:
         yield True
         return
-    name = os.path.join(folder, hashlib.sha256(os.fsencode(real_path)).hexdigest()[:40])
+    name = os.path.join(folder, hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40])
     descriptor = _take(name)
     if descriptor is None:
         yield False

@@ -41,9 +41,13 @@ class _OtherProcess(Exception):
 
 
 class MutationQueue:
-    """The lines of writers for one set of files. Event loops in other threads have lines of their own."""
+    """The lines of writers for one set of files. Event loops in other threads have lines of their own.
 
-    def __init__(self) -> None:
+    `key` gives what the real paths of one file have in common, on systems where several do.
+    """
+
+    def __init__(self, key: Callable[[str], str] = str) -> None:
+        self._key = key
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = WeakKeyDictionary()
 
     @asynccontextmanager
@@ -56,8 +60,8 @@ class MutationQueue:
             OperationAborted: the signal was aborted before the turn came.
         """
         lines = self._loops.setdefault(asyncio.get_running_loop(), _Lines())
-        path, mine = await _ask(lines, find, signal)
-        turn = FileTurn(path, files, signal, lambda: _leave(lines, path, mine))
+        path, key, mine = await _ask(lines, find, self._key, signal)
+        turn = FileTurn(path, key, files, signal, lambda: _leave(lines, key, mine))
         try:
             await _until(mine, signal)
             yield turn
@@ -66,8 +70,8 @@ class MutationQueue:
 
 
 async def _ask(
-    lines: _Lines, find: Callable[[], Awaitable[str]], signal: AbortSignal | None
-) -> tuple[str, asyncio.Future[None]]:
+    lines: _Lines, find: Callable[[], Awaitable[str]], key_of: Callable[[str], str], signal: AbortSignal | None
+) -> tuple[str, str, asyncio.Future[None]]:
     """Join the line of a file. Whoever asked earlier has joined before."""
     loop = asyncio.get_running_loop()
     before, lines.last_asked = lines.last_asked, loop.create_future()
@@ -77,11 +81,12 @@ async def _ask(
             await _until(before, signal)
         path = await find()
         mine: asyncio.Future[None] = loop.create_future()
-        line = lines.of_file.setdefault(path, deque())
+        key = key_of(path)
+        line = lines.of_file.setdefault(key, deque())
         line.append(mine)
         if line[0] is mine:
             mine.set_result(None)
-        return path, mine
+        return path, key, mine
     finally:
         if before is None or before.done():
             _settle(asked)
@@ -94,12 +99,12 @@ def _settle(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _leave(lines: _Lines, path: str, mine: asyncio.Future[None]) -> None:
-    line = lines.of_file[path]
+def _leave(lines: _Lines, key: str, mine: asyncio.Future[None]) -> None:
+    line = lines.of_file[key]
     first = line[0] is mine
     line.remove(mine)
     if not line:
-        del lines.of_file[path]
+        del lines.of_file[key]
     elif first:
         _settle(line[0])
 
@@ -160,8 +165,11 @@ async def _settled(running: asyncio.Future[T]) -> None:
 class FileTurn:
     """The right to change one file; given up when the context is left and the last work in a thread has ended."""
 
-    def __init__(self, path: str, files: Files, signal: AbortSignal | None, give_up: Callable[[], None]) -> None:
+    def __init__(
+        self, path: str, key: str, files: Files, signal: AbortSignal | None, give_up: Callable[[], None]
+    ) -> None:
         self.path = path
+        self._key = key
         self._files = files
         self._signal = signal
         self._give_up: Callable[[], None] | None = give_up
@@ -202,7 +210,7 @@ class FileTurn:
     async def _alone(self, work: Callable[[], T], signal: AbortSignal | None) -> T:
         def locked() -> T:
             try:
-                with self._files.lock(self.path) as free:
+                with self._files.lock(self._key) as free:
                     if not free:
                         raise _OtherProcess
                     return work()

@@ -247,8 +247,8 @@ class ConfinedFiles:
             os.unlink(place.name, dir_fd=place.folder)
 
     @contextmanager
-    def lock(self, real_path: str) -> Generator[bool]:
-        with exclusive_between_processes(real_path) as free:
+    def lock(self, key: str, /) -> Generator[bool]:
+        with exclusive_between_processes(key) as free:
             yield free
 
 

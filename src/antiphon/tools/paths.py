@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
-Flavour: TypeAlias = Literal["posix", "windows"]
+Flavour: TypeAlias = Literal["posix", "macos", "windows"]
 
 _SPECIAL_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 _SHOT_TIME = re.compile(r" (AM|PM)\.", re.IGNORECASE)
@@ -55,7 +55,7 @@ def resolve(path: str, cwd: str, home: str | None, flavour: Flavour = "posix") -
     if flavour == "windows":
         path = _from_shell(path)
     joined: str = module.normpath(module.join(cwd, path))
-    return joined[1:] if flavour == "posix" and joined.startswith("//") else joined
+    return joined[1:] if flavour != "windows" and joined.startswith("//") else joined
 
 
 def _checked(path: str) -> str:
@@ -76,7 +76,7 @@ def _at_home(path: str, home: str | None, flavour: Flavour) -> str:
     if path == "~":
         return home
     if path[1] == "/" or (flavour == "windows" and path[1] == "\\"):
-        return home.rstrip("/") + path[1:] if flavour == "posix" else home.rstrip("\\/") + path[1:]
+        return home.rstrip("\\/" if flavour == "windows" else "/") + path[1:]
     return path
 
 
@@ -140,13 +140,18 @@ def windows_trouble(path: str) -> str | None:
     return None
 
 
-def same_name(first: str, second: str, *, ignore_case: bool, ignore_form: bool) -> bool:
-    """Whether two names mean one file on a system that ignores case (Windows, macOS) or Unicode form (macOS)."""
-    if ignore_form:
-        first, second = (unicodedata.normalize("NFD", name) for name in (first, second))
-    if ignore_case:
-        first, second = first.casefold(), second.casefold()
-    return first == second
+def file_key(path: str, flavour: Flavour = "posix") -> str:
+    """What two paths have in common if they mean one file: case and Unicode form do not matter on every system."""
+    if flavour == "macos":
+        path = unicodedata.normalize("NFD", path)
+    return path if flavour == "posix" else path.casefold()
+
+
+def flavour_of(platform: str) -> Flavour:
+    """The path rules of a platform, named as in `sys.platform`."""
+    if platform == "darwin":
+        return "macos"
+    return "windows" if platform == "win32" else "posix"
 
 
 def folder_of(path: str) -> str:

@@ -111,8 +111,11 @@ class Files(Protocol):
         """Remove a file or a link, never a folder."""
         ...
 
-    def lock(self, real_path: str) -> AbstractContextManager[bool]:
-        """Try to become the only writer of this file among all processes; true inside if it worked. Never waits."""
+    def lock(self, key: str, /) -> AbstractContextManager[bool]:
+        """Try to become the only writer of a file among all processes; true inside if it worked. Never waits.
+
+        `key` stands for the file: its real path, in the one form that all its spellings share.
+        """
         ...
 
 

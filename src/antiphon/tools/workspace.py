@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from antiphon.core.ports import AbortSignal
@@ -27,7 +29,9 @@ def stopper(signal: AbortSignal | None) -> Callable[[], bool]:
     return (lambda: signal.aborted) if signal is not None else never
 
 
-_local_writers = MutationQueue()  # one for the process: two conversations may edit the same files
+_local_writers = MutationQueue(
+    partial(paths.file_key, flavour=paths.flavour_of(sys.platform))
+)  # one for the process: two conversations may edit the same files
 
 
 class HostWorkspace:
@@ -52,7 +56,7 @@ class HostWorkspace:
         self.files = files
         self.processes = processes
         self.spills = spills if spills is not None else SpillFiles()
-        self._writers = writers if writers is not None else MutationQueue()
+        self._writers = writers if writers is not None else MutationQueue(partial(paths.file_key, flavour=flavour))
         self._flavour: paths.Flavour = flavour
 
     async def call(self, work: Callable[P, T], signal: AbortSignal | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -67,6 +71,8 @@ class HostWorkspace:
             meant = paths.readings(path, self.cwd, self.home, self._flavour)
         except paths.BadPath as error:
             raise ToolFault(str(error)) from error
+        if self._flavour == "windows" and (trouble := paths.windows_trouble(meant[len(meant) - 1])):
+            raise ToolFault(f"This path cannot be used: {trouble}.")
         if len(meant) > 1 and self._exists(meant[0]):
             return meant[0]
         last = meant[len(meant) - 1]
@@ -142,7 +148,7 @@ class LocalWorkspace(HostWorkspace):
             home=home if home is not None else _home(),
             spills=spills,
             writers=_local_writers,
-            flavour="windows" if os.name == "nt" else "posix",
+            flavour=paths.flavour_of(sys.platform),
         )
 
 
