@@ -280,7 +280,7 @@ import asyncio, os, sys, signal
 sys.path.insert(0, {source!r})
 from antiphon.tools.process import LocalProcesses, close_all
 from antiphon.tools.port import Command
-processes = LocalProcesses(state_folder={state!r})
+processes = LocalProcesses(state_folder={state!r}, guard={guard})
 def show(chunk):
     sys.stdout.write(chunk.decode()); sys.stdout.flush()
 def sh(script):
@@ -305,9 +305,9 @@ ENDINGS = {
 }
 
 
-def start_host(state: Path, ending: str) -> tuple[subprocess.Popen[str], dict[str, int]]:
+def start_host(state: Path, ending: str, *, guard: bool = False) -> tuple[subprocess.Popen[str], dict[str, int]]:
     """A process with one running command and one left over; and the numbers of theirs."""
-    script = HOST.format(source=str(ROOT / "src"), state=str(state), ending=ending)
+    script = HOST.format(source=str(ROOT / "src"), state=str(state), ending=ending, guard=guard)
     host = subprocess.Popen(
         [sys.executable, "-c", script],
         stdin=subprocess.PIPE,
@@ -346,6 +346,23 @@ async def test_after_a_kill_the_next_start_ends_what_was_left(tmp_path: Path) ->
         assert end_left_behind(str(tmp_path)) >= len(pids)
         assert {name: gone(pid) for name, pid in pids.items()} == dict.fromkeys(pids, True)
         assert list(tmp_path.iterdir()) == []
+
+
+async def test_with_a_guard_not_even_a_kill_leaves_anything(tmp_path: Path) -> None:
+    host, pids = start_host(tmp_path, "return", guard=True)
+    with host:
+        host.kill()
+        host.wait()
+    await eventually(lambda: all(map(gone, pids.values())), "the guard has ended everything")
+
+
+async def test_a_guard_leaves_with_a_host_that_tidied_up_itself(tmp_path: Path) -> None:
+    processes = LocalProcesses(guard=True)
+    await run("true", tmp_path, processes)
+    guard = processes._guard
+    assert guard is not None
+    processes.close()
+    assert gone(guard._process.pid)
 
 
 async def test_a_record_is_judged_by_the_start_of_the_process_not_its_number_alone(tmp_path: Path) -> None:

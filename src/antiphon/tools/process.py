@@ -27,6 +27,7 @@ from typing import Literal, TypeAlias
 from antiphon.core.ports import AbortSignal
 from antiphon.tools.port import Command, CommandEnd
 from antiphon.tools.process_attend import Attended, EndedBy
+from antiphon.tools.process_guard import Guard
 from antiphon.tools.process_records import Record
 from antiphon.tools.process_tree import Identity, Traces, end_family, family, read_process
 
@@ -41,7 +42,8 @@ class LocalProcesses:
 
     `state_folder`: where a record is kept so that a later process can end what this one could not
     (`process_records.end_left_behind`). The graces are the seconds between asking a command to end and killing it.
-    `leftovers`: what becomes, at `close` or at exit, of processes that finished commands left running.
+    `leftovers`: what becomes, at `close` or at exit, of processes that finished commands left running. `guard`: a small
+    process of 9 MB waits for the death of this one and then ends its commands at once, even after `kill -9`.
     """
 
     def __init__(
@@ -51,11 +53,14 @@ class LocalProcesses:
         abort_grace: float = 0.05,
         timeout_grace: float = 0.5,
         leftovers: Leftovers = "end",
+        guard: bool = False,
     ) -> None:
         self._mark = secrets.token_hex(8)
         self._graces: dict[EndedBy, float] = {"abort": abort_grace, "timeout": timeout_grace}
         self._leftovers = leftovers
         self._record = Record(state_folder, self._mark) if state_folder is not None else None
+        self._wants_guard = guard
+        self._guard: Guard | None = None
         self._lock = threading.RLock()  # a signal handler may come to `close` while this thread is inside `run`
         self._running: set[Attended] = set()
         self._count = 0
@@ -95,6 +100,9 @@ class LocalProcesses:
             end_family(lambda known: _families(running, known), grace_seconds=_EXIT_GRACE_SECONDS)
         if self._record is not None:
             self._record.remove()
+        if self._guard is not None:
+            self._guard.dismiss()
+            self._guard = None
 
     def _prepare(self, command: Command, on_output: Callable[[bytes], None]) -> Attended:
         with self._lock:
@@ -110,6 +118,8 @@ class LocalProcesses:
         self._since = own.started if own else 0
         if self._record is not None:
             self._record.write()
+        if self._wants_guard:
+            self._guard = Guard(f"{self._mark}.", self._since)
         if not _to_close:
             atexit.register(close_all)
         _to_close.add(self)
@@ -119,7 +129,7 @@ class LocalProcesses:
         end: CommandEnd | BaseException
         try:
             end = attended.attend()
-        except BaseException as error:  # the boundary of the thread: whatever it is, the caller gets it
+        except BaseException as error:  # noqa: BLE001 - the boundary of the thread: the caller gets whatever it is
             end = error
         with self._lock:
             self._running.discard(attended)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Process:
     group: int
     session: int
     state: str
+    name: str
 
     @property
     def identity(self) -> Identity:
@@ -68,6 +70,7 @@ def read_process(pid: int) -> Process | None:
         group=int(fields[2]),
         session=int(fields[3]),
         state=fields[0].decode(),
+        name=line[line.index(b"(") + 1 : line.rindex(b")")].decode("utf-8", "replace"),
     )
 
 
@@ -197,7 +200,7 @@ def end_family(
     """
     known = find(())
     # Elders first: a shell whose child ends before the shell has its own signal would go on with its next command.
-    elders_first = sorted(known, key=lambda member: (member.started, member.pid))
+    elders_first = sorted(filter(_may_be_asked, known), key=lambda member: (member.started, member.pid))
     send(elders_first, signal.SIGTERM)
     send(elders_first, signal.SIGCONT)  # a stopped process sees no signal but KILL before it goes on
     deadline = time.monotonic() + grace_seconds
@@ -207,6 +210,13 @@ def end_family(
 
 
 _LOOK_SECONDS = 0.002
+_KEEPERS = frozenset({"bwrap"})
+
+
+def _may_be_asked(member: Identity) -> bool:
+    """A sandbox's keeper ends when those inside have ended; if it were asked first, it would kill them unasked."""
+    row = read_process(member.pid)
+    return row is None or row.name not in _KEEPERS
 
 
 def _kill_all(
@@ -229,3 +239,13 @@ def _kill_all(
             send(alive - frozen, signal.SIGSTOP)
             frozen |= alive
     return set()
+
+
+def watch(handle: int, traces: Traces) -> None:
+    """Wait for the process that holds the other end of a pipe. If it dies without a byte, end its commands for it."""
+    if not os.read(handle, 1):
+        end_family(lambda known: family(traces, known), grace_seconds=0.2)
+
+
+if __name__ == "__main__":  # see process_guard.py
+    watch(int(sys.argv[1]), Traces(mark=sys.argv[2], since=int(sys.argv[3])))

