@@ -149,5 +149,5 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 def test_a_very_long_text_is_read_in_linear_time() -> None:
-    read_failure("request to " * 20_000)
-    read_failure("input token count " * 20_000)
+    read_failure("request to " * 2_000)
+    read_failure("input token count " * 2_000)

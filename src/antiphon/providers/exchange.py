@@ -111,34 +111,52 @@ class _Over(Exception):
 
 async def converse(request: ModelRequest, prepare: Prepare) -> AsyncIterator[ResponseEvent]:
     """Ask once and tell what comes. Never raises, except for cancellation."""
-    started = time.time()
-    exchange = _Exchange(request, started)
+    exchange = _Exchange(request)
     try:
-        call = await exchange.prepare(prepare)
-        reply = await exchange.open(call)
-    except _Over as over:
-        yield exchange.failed_early(over.failure)
-        return
-    exchange.begin(reply)
-    try:
+        for event in await exchange.begin(prepare):
+            yield event
         while not exchange.over:
             for event in await exchange.next_events():
                 yield event
     finally:
-        with suppress(Exception):
-            await reply.close()
+        await exchange.close()
 
 
 @final
 class _Exchange:
-    def __init__(self, request: ModelRequest, started: float) -> None:
+    def __init__(self, request: ModelRequest) -> None:
         self.asked = request
         self.model: Model = request.model
         self.signal: AbortSignal = request.signal
-        self.started = started
+        self.started = time.time()
         self.options = CallOptions()
         self.secrets: tuple[str, ...] = ()
         self.call: Call | None = None
+        self._scope: asyncio.Timeout | None = None
+        self._forget_abort = self.signal.on_abort(self._stop_waiting)
+        self._reply: HttpReply | None = None
+        self._state: Literal["head", "first piece", "body", "over"] = "head"
+
+    async def begin(self, prepare: Prepare) -> list[ResponseEvent]:
+        """Send the request; the `Failed` event if that does not lead to an answer, else nothing yet."""
+        try:
+            call = await self.prepare(prepare)
+            self._reply = await self.open(call)
+        except _Over as over:
+            self._state = "over"
+            return [self.failed_early(over.failure)]
+        self._decoder = cast("Call", self.call).decoder
+        self._pieces = self._reply.pieces()
+        self._parser = SseParser()
+        self._waiting: deque[SseEvent | JsonValue] = deque()
+        return []
+
+    async def close(self) -> None:
+        """Let go of everything. An answer that was not read to its end loses its connection."""
+        self._forget_abort()
+        if self._reply is not None:
+            with suppress(Exception):
+                await self._reply.close()
 
     # -- before the call
 
@@ -263,25 +281,26 @@ class _Exchange:
 
     async def _within(self, work: Awaitable[T], ms: float | None, what: str) -> T:
         """The result of `work`, unless it is aborted or takes longer than `ms`."""
-        scope = asyncio.timeout(ms / 1000 if ms else None)
-
-        def expire() -> None:
-            with suppress(RuntimeError):  # it is over already
-                scope.reschedule(0)
-
+        self._scope = scope = asyncio.timeout(ms / 1000 if ms else None)
         try:
             async with scope:
-                forget = self.signal.on_abort(expire)
-                try:
-                    return await work
-                finally:
-                    forget()
+                if self.signal.aborted:
+                    self._stop_waiting()
+                return await work
         except TimeoutError:
             if not scope.expired():
                 raise
             if self.signal.aborted:
                 raise _Over(failures.aborted(self.signal.reason)) from None
             raise _Over(failures.timed_out(what, ms or 0)) from None
+        finally:
+            self._scope = None
+
+    def _stop_waiting(self) -> None:
+        """Ends the wait that is going on, if any, as if its time were up."""
+        if self._scope is not None:
+            with suppress(RuntimeError):  # it is over already
+                self._scope.reschedule(0)
 
     # -- the answer
 
@@ -289,14 +308,6 @@ class _Exchange:
         draft = AnswerDraft(self.model, int(self.started * 1000))
         draft.failed(failure)
         return self._sealed(draft.take()[-1])
-
-    def begin(self, reply: HttpReply) -> None:
-        """From here on `next_events` reads this reply."""
-        self._decoder = cast("Call", self.call).decoder
-        self._pieces = reply.pieces()
-        self._parser = SseParser()
-        self._waiting: deque[SseEvent | JsonValue] = deque()
-        self._state: Literal["head", "first piece", "body", "over"] = "head"
 
     @property
     def over(self) -> bool:
