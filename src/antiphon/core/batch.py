@@ -72,11 +72,19 @@ def look_at_next(run: Run, after: After, batch: Batch, at: int, commands: list[C
         commands.append(_start_event(position, call))
         batch = _looked(batch)
         reason = _refused_at_once(run, batch, position, call)
+        if reason == "limit":
+            run, batch = _limited(run, batch, call.name)
         if reason is None:
             commands.append(Preflight(position, call, batch.message, run))
             return Checking(run, after, batch)
         batch = _settle(batch, position, _skip(run, call, reason), at, commands)
     return _start_ready(run, after, batch, at, commands, close)
+
+
+def _limited(run: Run, batch: Batch, name: str) -> tuple[Run, Batch]:
+    """A bound refused a call of this tool: the run will end at the boundary."""
+    run = structs.replace(run, tally=structs.replace(run.tally, refused=name))
+    return run, structs.replace(batch, reserved=structs.replace(batch.reserved, refused=name))
 
 
 def _refused_at_once(run: Run, batch: Batch, position: int, call: ToolCall) -> SkipReason | None:
@@ -151,7 +159,7 @@ def call_finished(s: Executing, i: Finished, close: Close) -> tuple[State, list[
 def batch_faulted(s: Checking | Executing, i: Fault, close: Close) -> tuple[State, list[Command]]:
     """Begin nothing more, answer what was not begun, wait for what runs. The run ends behind the batch."""
     commands: list[Command] = []
-    run, batch = structs.replace(s.run, fault=i.text), s.batch
+    run, batch = structs.replace(s.run, fault=s.run.fault or i.text, struck=s.run.struck or i.critical), s.batch
     if isinstance(s, Checking):
         given_up = (*batch.ready, batch.looked_at - 1)
         batch = structs.replace(batch, ready=grown())

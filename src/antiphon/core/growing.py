@@ -49,9 +49,6 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grown) and self.tuple() == other.tuple()
 
-    def __hash__(self) -> int:
-        return hash((id(self.items), self.count))
-
 
 def grown() -> Grown[Any]:
     """An empty sequence with storage of its own."""

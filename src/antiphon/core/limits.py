@@ -18,14 +18,17 @@ from antiphon.core.wire import encode
 
 @final
 class Tally(Struct, frozen=True, kw_only=True, gc=False):
-    """What a run has used so far. `repeated`: how often the last call came with the same arguments and result in a
-    row.
+    """What a run has used so far.
+
+    `repeated`: how often the last call came with the same arguments and result in a row. `refused`: the tool whose call
+    a bound has refused.
     """
 
     turns: int = 0
     tool_calls: int = 0
     calls_of: tuple[tuple[str, int], ...] = ()
     usage: Usage = NO_USAGE
+    refused: str = ""
     length_retries: int = 0
     last_call: bytes = b""
     repeated: int = 0
@@ -47,12 +50,8 @@ def reached(limits: RunLimits, tally: Tally) -> LimitReached | None:
     """The first bound that forbids a further request."""
     if limits.max_turns is not None and tally.turns >= limits.max_turns:
         return LimitReached("max_turns", limits.max_turns, tally.turns)
-    if limits.max_tool_calls is not None and tally.tool_calls >= limits.max_tool_calls:
-        return LimitReached("max_tool_calls", limits.max_tool_calls, tally.tool_calls)
-    for name, allowed in limits.max_calls_of:
-        used = _calls_of(tally, name)
-        if used >= allowed:
-            return LimitReached("max_tool_calls", allowed, used)
+    if tally.refused and not may_start(limits, tally, tally.refused):
+        return _refusing_bound(limits, tally)
     if limits.max_tokens is not None and total_tokens(tally.usage) >= limits.max_tokens:
         return LimitReached("max_tokens", limits.max_tokens, total_tokens(tally.usage))
     if limits.max_cost is not None and tally.usage.cost.total >= limits.max_cost:
@@ -60,6 +59,14 @@ def reached(limits: RunLimits, tally: Tally) -> LimitReached | None:
     if limits.repeat_limit is not None and tally.repeated >= limits.repeat_limit:
         return LimitReached("no_progress", limits.repeat_limit, tally.repeated)
     return None
+
+
+def _refusing_bound(limits: RunLimits, tally: Tally) -> LimitReached:
+    """The bound of calls that refused one: using a bound up is allowed, asking for more ends the run."""
+    of_tool = dict(limits.max_calls_of).get(tally.refused)
+    if of_tool is not None and _calls_of(tally, tally.refused) >= of_tool:
+        return LimitReached("max_tool_calls", of_tool, _calls_of(tally, tally.refused))
+    return LimitReached("max_tool_calls", limits.max_tool_calls or 0, tally.tool_calls)
 
 
 def may_start(limits: RunLimits, tally: Tally, name: str) -> bool:

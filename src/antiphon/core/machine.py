@@ -184,7 +184,7 @@ def request_composed(s: Asking, i: Composed) -> Step:
     """The last look at the abort before a request leaves."""
     run = s.run if i.transcript is None else structs.replace(s.run, transcript=i.transcript)
     if run.stopped is not None and run.rules.policy.check_abort_before_request:
-        return _close_unanswered(run, 0, [])
+        return _close_unanswered(run, i.at, [])
     run = structs.replace(run, tally=structs.replace(run.tally, turns=run.tally.turns + 1))
     return Requesting(run), [CallModel(i.request)]
 
@@ -245,6 +245,7 @@ def _without_calls(run: Run, message: AssistantMessage, after: After, commands: 
     if refused:
         results = refuse_all(run, message, calls_of(message), after.skip, int(message.timestamp), commands)
         after = _length_retry(run, after)
+        run = structs.replace(run, tally=with_results(run.rules.limits, run.tally, calls_of(message), results))
     tools_left = refused and after.then == "go on"
     state = _finish(run, after, message, results, tools_left, terminated=False, commands=commands)
     return state, commands
@@ -290,7 +291,8 @@ def _finish(
     for result in results:
         run = _appended(run, result)
     if run.fault is not None:
-        return _failed_turn(run, run.fault, results, int(message.timestamp), commands)
+        at = max(int(spoken.timestamp) for spoken in (message, *results))
+        return _failed_turn(run, run.fault, results, at, commands)
     state = Finishing(run, after, message, results, tools_left, terminated)
     if not run.rules.asks_finish and run.stopped is None:
         following, more = decided(state, Decided(None, False, 0))  # nobody to ask, and no abort to weigh
@@ -402,7 +404,7 @@ def interrupted(s: Any, i: Interrupt) -> Step:
 
 def request_failed(s: Opening | Composing | Asking | Requesting, i: Fault) -> Step:
     """The open turn gets a failure as its answer, and ends as a failed answer does."""
-    run = s.run
+    run = _struck(s.run, i)
     if run.rules.policy.fault_closing == "failure sequence":
         return _failure_sequence(run, i)
     if run.stopped is not None and run.rules.policy.check_abort_before_request and type(s) is not Requesting:
@@ -413,7 +415,7 @@ def request_failed(s: Opening | Composing | Asking | Requesting, i: Fault) -> St
 
 def answer_failed(s: Responding, i: Fault) -> Step:
     """The content so far becomes the failure."""
-    run = s.run
+    run = _struck(s.run, i)
     if run.rules.policy.fault_closing == "failure sequence":
         return _failure_sequence(run, i)
     message = _failure(run, i.text, s.answer.content, i.at)
@@ -432,7 +434,7 @@ def finishing_failed(s: Finishing, i: Fault) -> Step:
     if s.run.rules.policy.fault_closing == "failure sequence":
         return _failure_sequence(s.run, i)
     commands: list[Command] = []
-    state = _failed_turn(s.run, i.text, s.results, i.at, commands)
+    state = _failed_turn(_struck(s.run, i), i.text, s.results, i.at, commands)
     return state, commands
 
 
@@ -444,7 +446,7 @@ def boundary_failed(s: Steering | FollowUp | Preparing | Latecomers, i: Fault) -
     prepared = s.prepared if isinstance(s, Latecomers) else ()
     commands: list[Command] = [GiveBack(leased, prepared)] if leased or prepared else []
     commands.append(TURN_START)
-    state = _failed_turn(s.run, i.text, (), i.at, commands)
+    state = _failed_turn(_struck(s.run, i), i.text, (), i.at, commands)
     return state, commands
 
 
@@ -453,6 +455,10 @@ def ended_failed(s: Ended, i: Fault) -> Step:
     if s.run.rules.policy.fault_closing == "failure sequence":
         return _failure_sequence(s.run, i)
     return Ended(s.run, "error", s.limit), []
+
+
+def _struck(run: Run, i: Fault) -> Run:
+    return structs.replace(run, struck=True) if i.critical else run
 
 
 def _failed_turn(
@@ -529,7 +535,7 @@ def _stop_reason(run: Run, otherwise: EndReason) -> EndReason:
     """An abort says how the run ends, before anything milder does."""
     if run.stopped is None or otherwise not in ("aborted", "error"):
         return otherwise
-    if run.fault is not None:
+    if run.struck:
         return "error"
     return "deadline" if run.stopped == "deadline" else "aborted"
 

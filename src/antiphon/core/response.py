@@ -246,9 +246,6 @@ class AnswerSoFar(Struct, frozen=True, gc=False, eq=False, weakref=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AnswerSoFar) and self.freeze() == other.freeze()
 
-    def __hash__(self) -> int:
-        return hash((id(self.log), self.count))
-
     def grow(self, event: Growth) -> AnswerSoFar:
         """The answer after one more event. O(1), unless this snapshot was grown before (then a log of its own)."""
         log, count = self.log, self.count

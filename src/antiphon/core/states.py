@@ -70,7 +70,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """What every state of a run knows.
 
     `transcript` is what the model sees, `new` what this run has added to it, `stopped` the reason of an abort that has
-    been noticed, `fault` the text of a failure that ends the run as soon as what is open is closed.
+    been noticed, `fault` the text of a failure that ends the run as soon as what is open is closed, `struck` that a
+    critical listener failed: then the run ends with an error, whatever else happened.
     """
 
     rules: Rules
@@ -83,6 +84,7 @@ class Run(Struct, frozen=True, kw_only=True):
     declared: Toolbox | None = None
     stopped: str | None = None
     fault: str | None = None
+    struck: bool = False
 
     @property
     def context(self) -> Context:
@@ -297,6 +299,7 @@ class Composed(Struct, frozen=True):
     """The request is complete. `transcript` only if a hook was allowed to change the live list, and did."""
 
     request: ModelRequest
+    at: int = 0
     transcript: Transcript | None = None
 
 
@@ -359,11 +362,15 @@ class Interrupt(Struct, frozen=True):
 
 @final
 class Fault(Struct, frozen=True):
-    """Foreign code failed in a way that the run does not survive. `withdrawn`: calls that were allowed, not begun."""
+    """Foreign code failed in a way that the run does not survive.
+
+    `withdrawn`: calls that were allowed, not begun. `critical`: it was a listener that the run cannot do without.
+    """
 
     text: str
     at: int
     withdrawn: tuple[int, ...] = ()
+    critical: bool = False
 
 
 Input: TypeAlias = (

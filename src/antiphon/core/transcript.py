@@ -122,9 +122,6 @@ class Transcript(Sequence[Message]):
             return self._length == other._length
         return self._length == other._length and all(a == b for a, b in zip(self, other, strict=True))
 
-    def __hash__(self) -> int:
-        return hash((id(self._items), self._length))
-
     def __repr__(self) -> str:
         return f"<Transcript of {self._length} messages>"
 

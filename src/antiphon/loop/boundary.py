@@ -94,6 +94,7 @@ class Boundary:
         "ready",
         "sequence_told",
         "signal",
+        "struck",
         "undelivered",
         "woken",
     )
@@ -135,6 +136,7 @@ class Boundary:
         self.undelivered: list[Message] = []
         self.cancelled = 0
         self.sequence_told = False
+        self.struck = False
         self.exit: BaseException | None = None
         self.alone: RunningCall | None = None
         self.pump = Pump(self.loop, tell_progress)
@@ -164,7 +166,8 @@ class Boundary:
             self.sequence_told = True
         else:
             self.calls.stop("fault", self.policy.abort_grace)
-        return Fault(error_text(error, self.policy), self.now(), withdrawn)
+        struck, self.struck = self.struck, False
+        return Fault(error_text(error, self.policy), self.now(), withdrawn, struck)
 
     def failed(self, where: str, error: BaseException) -> Fault:
         """Foreign code that was asked something has failed."""
@@ -230,6 +233,7 @@ class Boundary:
         if isinstance(error, CriticalFault):
             cause = error.__cause__ or error
             self.note("critical listener", cause, event)
+            self.struck = True
             return cause
         if isinstance(error, Cut):
             self.let_go(f"listener of {type(event).__name__}", error)

@@ -62,7 +62,7 @@ def compose(b: Boundary, command: c.Compose) -> Answer:
     """Transform, convert, find the key: the request as the stream function will get it."""
     config = b.config
     if config.transform_context is None and config.convert_to_llm is None and config.get_api_key is None:
-        return c.Composed(_request(b, command.run, for_model(command.run.transcript), None))
+        return c.Composed(_request(b, command.run, for_model(command.run.transcript), None), b.now())
     return _compose(b, command.run)
 
 
@@ -87,7 +87,7 @@ async def _compose(b: Boundary, run: c.Run) -> c.Input:
         key = await b.ask("get_api_key", config.get_api_key, run.model.provider)
         if type(key) is c.Fault:
             return key
-    return c.Composed(_request(b, run, messages, key), _changed(run.transcript, live))
+    return c.Composed(_request(b, run, messages, key), b.now(), _changed(run.transcript, live))
 
 
 def _request(b: Boundary, run: c.Run, messages: Sequence[Message], key: str | None) -> ModelRequest:
