@@ -73,6 +73,7 @@ class Bounds:
     prepared: int = 0
     changes: int = 0
     cleared: int = 0
+    critical: bool = False
     hooks: bool = True
     ordered: bool = False
     max_turns: int | None = None
@@ -86,7 +87,7 @@ WORLDS: dict[str, Bounds] = {
     "hooks": Bounds(requests=2, batch=1, queued=1, aborts=0, prepared=1, changes=1, cleared=1),
     "no hooks": Bounds(requests=2, batch=2, queued=1, hooks=False),
     "limits": Bounds(queued=1, faults=0, max_turns=2, max_tool_calls=2, length_retries=1),
-    "two failures": Bounds(requests=1, queued=1, faults=2),
+    "two failures": Bounds(requests=1, batch=2, queued=1, faults=2, critical=True),
 }
 """Walked by every run of the tests."""
 
@@ -181,7 +182,12 @@ class World:
         limits = RunLimits(max_turns=self.bounds.max_turns, max_tool_calls=self.bounds.max_tool_calls)
         run = c.Run(
             rules=c.rules_of(
-                self.policy, limits, "parallel", asks_request=self.bounds.hooks, asks_next=self.bounds.hooks
+                self.policy,
+                limits,
+                "parallel",
+                asks_request=self.bounds.hooks,
+                asks_finish=self.bounds.hooks,
+                asks_next=self.bounds.hooks,
             ),
             transcript=Transcript(),
             toolbox=self.toolbox,
@@ -217,9 +223,12 @@ class World:
                 yield c.Interrupt("stop it"), left._replace(aborts=left.aborts - 1)
             yield from _ANSWERS[type(state)](self, moment)
         if left.faults:
-            yield c.Fault("it broke", 9, moment.begun), left._replace(faults=left.faults - 1)
+            spent = left._replace(faults=left.faults - 1)
+            yield c.Fault("it broke", 9, moment.begun), spent
             if moment.begun:
-                yield c.Fault("it broke", 9), left._replace(faults=left.faults - 1)
+                yield c.Fault("it broke", 9), spent
+            if self.bounds.critical:
+                yield c.Fault("the store broke", 9, moment.begun, critical=True), spent
 
     def polled(self, moment: Moment) -> Iterator[tuple[c.Input, Left]]:
         left = moment.left
@@ -429,8 +438,9 @@ def _run_key(run: c.Run) -> Any:
         run.model.id,
         run.stopped,
         run.fault,
+        run.struck,
         counts.turns,
-        counts.tool_calls if limits.max_tool_calls is not None else None,
+        (counts.tool_calls, counts.refused) if limits.max_tool_calls is not None else None,
         counts.length_retries if run.rules.policy.length_retry_limit is not None else None,
     )
 

@@ -60,6 +60,7 @@ class RandomWorld:
         self.fresh = False
         self.message_count = 0
         self.hooks = dice.random() < 0.7
+        self.finish_hook = dice.random() < 0.8
         self.policy = self._policy(PROFILES[profile])
         self.limits = self._limits()
         self.tools = tuple(dice.sample(TOOLS, dice.randint(1, 3)))
@@ -123,7 +124,8 @@ class RandomWorld:
             unbegun = fresh and what[0] == "news" and self.dice.random() < 0.5
             if unbegun:
                 self.running = []
-            raise Broken(f"failure at question {self.asked}", unbegun=unbegun)
+            critical = self.dice.random() < 0.3
+            raise Broken(f"failure at question {self.asked}", unbegun=unbegun, critical=critical)
 
     @property
     def calm(self) -> bool:
@@ -220,6 +222,8 @@ class RandomWorld:
         return position, Outcome(result=result, is_error=self.dice.random() < 0.2, executed=True)
 
     def decide(self, turn: tuple[AssistantMessage, Messages, int]) -> tuple[Any, bool]:
+        if not self.finish_hook and self.stopped is None:
+            return None, False
         self._asks("decide", turn)
         action = None if self.calm else self.dice.choice((None, None, None, None, "continue", "end", "else"))
         return action, self.dice.random() < 0.3
@@ -295,6 +299,7 @@ def _prompt(world: RandomWorld) -> c.Prompt:
         world.limits,
         "sequential" if world.sequential else "parallel",
         asks_request=world.hooks,
+        asks_finish=world.finish_hook,
         asks_next=world.hooks,
     )
     run = c.Run(
@@ -325,7 +330,7 @@ def _perform(world: RandomWorld, command: Any) -> c.Input | None:
             try:
                 return _ASK[type(command)](world, command)
             except Broken as failure:
-                return c.Fault(failure.text, 0)
+                return _fault(failure)
         case _:
             world.say(command)
     return None
@@ -356,8 +361,12 @@ def _heard(world: RandomWorld) -> c.Input:
     try:
         heard = world.hear()
     except Broken as failure:
-        return c.Fault(failure.text, 0)
+        return _fault(failure)
     return c.Answered(heard) if isinstance(heard, AssistantMessage) else heard
+
+
+def _fault(failure: Broken, begun: tuple[int, ...] = ()) -> c.Fault:
+    return c.Fault(failure.text, 0, begun if failure.unbegun else (), failure.critical)
 
 
 def _news(world: RandomWorld) -> c.Input:
@@ -365,7 +374,7 @@ def _news(world: RandomWorld) -> c.Input:
     try:
         position, said = world.news()
     except Broken as failure:
-        return c.Fault(failure.text, 0, begun if failure.unbegun else ())
+        return _fault(failure, begun)
     return c.Finished(position, said, 0) if isinstance(said, Outcome) else c.Progress(position, said)
 
 

@@ -42,11 +42,13 @@ FINAL = ("stop", "deferred", "toolUse", "length", "error", "aborted")
 
 
 class Broken(Exception):
-    """Foreign code has failed. `unbegun`: before the calls that were just told to start could begin."""
+    """Foreign code has failed. `unbegun`: before the calls that were just told to start could begin. `critical`: it was
+    a listener that the run cannot do without.
+    """
 
-    def __init__(self, text: str, *, unbegun: bool = False) -> None:
+    def __init__(self, text: str, *, unbegun: bool = False, critical: bool = False) -> None:
         super().__init__(text)
-        self.text, self.unbegun = text, unbegun
+        self.text, self.unbegun, self.critical = text, unbegun, critical
 
 
 class Over(Exception):
@@ -94,7 +96,9 @@ class Story:
     new: list[Message] = field(default_factory=list[Message])
     turns: int = 0
     ran: list[str] = field(default_factory=list[str])
+    refused: str | None = None
     truncated: int = 0
+    struck: bool = False
 
     def tell(self, prompts: Messages, *, polls: bool = True) -> str:
         self.w.say(AgentStart())
@@ -108,6 +112,7 @@ class Story:
             self.w.say(AgentEnd(messages=tuple(self.new)))
             return over.reason
         except Broken as failure:  # the reference tells it wherever it is, and leaves open what is open
+            self.struck = failure.critical
             message = self.failure(failure.text, (Text(text=""),))
             self.append(message)
             self.w.say(TurnEnd(message=message, tool_results=()))
@@ -138,6 +143,7 @@ class Story:
         except Broken as failure:
             if self.policy.fault_closing == "failure sequence":
                 raise
+            self.struck = failure.critical
             if not asked:
                 self.go_on_or_close()
             message = self.failure(failure.text, partial.content if partial else ())
@@ -213,7 +219,7 @@ class Story:
         if batch.failure is not None:
             self.transcript += batch.results
             self.new += batch.results
-            self.close_with(batch.failure, batch.results, reason="error")
+            self.close_with(batch.failure, batch.results)
         unanimous = all(outcome.terminates for outcome in batch.outcomes.values())
         return batch.results, not unanimous, "terminated" if unanimous else "length" if why == "length" else "stop"
 
@@ -263,11 +269,16 @@ class Story:
     def limit(self) -> str | None:
         if self.limits.max_turns is not None and self.turns >= self.limits.max_turns:
             return "max_turns"
-        if self.limits.max_tool_calls is not None and len(self.ran) >= self.limits.max_tool_calls:
-            return "max_tool_calls"
-        if any(self.ran.count(name) >= most for name, most in self.limits.max_calls_of):
+        if self.refused is not None and self.used_up(self.refused, self.ran):
             return "max_tool_calls"
         return None
+
+    def used_up(self, name: str, ran: list[str]) -> bool:
+        """Would one more call of this tool be too many?"""
+        limits = self.limits
+        if limits.max_tool_calls is not None and len(ran) >= limits.max_tool_calls:
+            return True
+        return any(name == limited and ran.count(name) >= most for limited, most in limits.max_calls_of)
 
     # -- small things ----------------------------------------------------------------------------------------------
 
@@ -284,15 +295,18 @@ class Story:
     def stopped_or(self, reason: str) -> str:
         if self.w.stopped is None or reason not in ("error", "aborted"):
             return reason
+        if self.struck:
+            return "error"
         return "deadline" if self.w.stopped == "deadline" else "aborted"
 
-    def close_with(self, failure: Broken, results: Results, reason: str | None = None) -> NoReturn:
+    def close_with(self, failure: Broken, results: Results) -> NoReturn:
         if self.policy.fault_closing == "failure sequence":
             raise failure
+        self.struck = self.struck or failure.critical
         message = self.failure(failure.text, ())
         self.append(message)
         self.w.say(TurnEnd(message=message, tool_results=results))
-        raise Over(reason or self.stopped_or("error"))
+        raise Over(self.stopped_or("error"))
 
     def failure(self, text: str, content: Content) -> AssistantMessage:
         why: Any = "error" if self.w.stopped is None else "aborted"
@@ -374,10 +388,8 @@ class Batch:
         rule = s.policy.duplicate_call_id
         if (rule == "error_second" and call.id in ids[:position]) or (rule == "error_all" and ids.count(call.id) > 1):
             return "duplicate-id"
-        began = [*s.ran, *(self.calls[p].name for p in self.ready)]
-        if s.limits.max_tool_calls is not None and len(began) >= s.limits.max_tool_calls:
-            return "limit"
-        if any(name == call.name and began.count(name) >= most for name, most in s.limits.max_calls_of):
+        if s.used_up(call.name, [*s.ran, *(self.calls[p].name for p in self.ready)]):
+            s.refused = call.name
             return "limit"
         return None
 
@@ -414,7 +426,8 @@ class Batch:
     def fails(self, failure: Broken, given_up: list[int]) -> None:
         if self.story.policy.fault_closing == "failure sequence":
             raise failure
-        self.failure = failure
+        self.failure = self.failure or failure
+        self.story.struck = self.story.struck or failure.critical
         for position in given_up:
             self.settle(position, self.skip(position, "fault"))
 

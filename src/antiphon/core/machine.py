@@ -404,9 +404,9 @@ def interrupted(s: Any, i: Interrupt) -> Step:
 
 def request_failed(s: Opening | Composing | Asking | Requesting, i: Fault) -> Step:
     """The open turn gets a failure as its answer, and ends as a failed answer does."""
+    if s.run.rules.policy.fault_closing == "failure sequence":
+        return _failure_sequence(s.run, i)
     run = _struck(s.run, i)
-    if run.rules.policy.fault_closing == "failure sequence":
-        return _failure_sequence(run, i)
     if run.stopped is not None and run.rules.policy.check_abort_before_request and type(s) is not Requesting:
         return _close_unanswered(run, i.at, [])  # nothing was asked, so there is no answer to keep
     message = _failure(run, i.text, (), i.at)
@@ -415,9 +415,9 @@ def request_failed(s: Opening | Composing | Asking | Requesting, i: Fault) -> St
 
 def answer_failed(s: Responding, i: Fault) -> Step:
     """The content so far becomes the failure."""
+    if s.run.rules.policy.fault_closing == "failure sequence":
+        return _failure_sequence(s.run, i)
     run = _struck(s.run, i)
-    if run.rules.policy.fault_closing == "failure sequence":
-        return _failure_sequence(run, i)
     message = _failure(run, i.text, s.answer.content, i.at)
     return _answer_done(run, message, _failed_after(run, message), announced=True)
 
@@ -477,7 +477,7 @@ def _failed_turn(
 def _failure_sequence(run: Run, i: Fault) -> Step:
     """What the reference tells after an unexpected error: only the failure, and nothing that was open is closed."""
     message = _failure(run, i.text, (Text(text=""),), i.at)
-    run = structs.replace(_appended(run, message), new=_only(message))
+    run = structs.replace(_appended(_struck(run, i), message), new=_only(message))
     commands: list[Command] = [
         MessageStart(message=message),
         MessageEnd(message=message),
