@@ -61,6 +61,9 @@ def test_too_many_alternatives_are_refused() -> None:
 
 def test_ignoring_case() -> None:
     assert compile_glob("*.ts", ignore_case=True).fullmatch(b"A.TS")
+    assert not compile_glob("[!a]", ignore_case=True).fullmatch(b"a")
+    assert not compile_glob("[!a]", ignore_case=True).fullmatch(b"A")
+    assert compile_glob("[a-c]", ignore_case=True).fullmatch(b"B")
 
 
 def test_no_pattern_takes_long() -> None:

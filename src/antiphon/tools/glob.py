@@ -104,12 +104,8 @@ def compile_glob(pattern: str, *, ignore_case: bool = False) -> re.Pattern[bytes
     Raises:
         BadGlob: a bracket or brace is not closed, a range runs backwards, or it has too many alternatives.
     """
-    texts = [expression_of(tokens) for tokens in _alternatives(pattern)]
+    texts = [expression_of(tuple(_tokens(text, pattern, ignore_case))) for text in expand_braces(pattern)]
     return re.compile(b"|".join(texts), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
-
-
-def _alternatives(pattern: str) -> list[tuple[Token, ...]]:
-    return [tuple(_tokens(text, pattern)) for text in expand_braces(pattern)]
 
 
 def expand_braces(pattern: str) -> list[str]:
@@ -174,7 +170,7 @@ def _class_end(pattern: str, index: int) -> int:
     return end + 1
 
 
-def _tokens(text: str, pattern: str) -> Iterator[Token]:
+def _tokens(text: str, pattern: str, ignore_case: bool) -> Iterator[Token]:
     index = 0
     while index < len(text):
         char = text[index]
@@ -186,7 +182,7 @@ def _tokens(text: str, pattern: str) -> Iterator[Token]:
             index = end + (1 if _spans_folders(text, index, end) else 0)
         elif char == "[":
             end = _class_end(text, index)
-            yield from _set(text[index + 1 : end - 1], pattern)
+            yield from _set(text[index + 1 : end - 1], pattern, ignore_case)
             index = end
         elif char == "?":
             yield NOT_SLASH
@@ -213,7 +209,7 @@ def _spans_folders(text: str, start: int, end: int) -> bool:
     return end - start == 2 and text.startswith("/", end) and (start == 0 or text[start - 1] == "/")
 
 
-def _set(body: str, pattern: str) -> Iterator[Token]:
+def _set(body: str, pattern: str, ignore_case: bool) -> Iterator[Token]:
     """One token for a set of ASCII characters; a set with others counts them byte by byte."""
     negated = body.startswith(("!", "^"))
     data = body[negated:].encode("utf-8", "surrogateescape")
@@ -228,6 +224,8 @@ def _set(body: str, pattern: str) -> Iterator[Token]:
         else:
             members.add(data[index])
             index += 1
+    if ignore_case:  # before the set is turned around: `[!a]` is not to fit `A`
+        members |= {ord(chr(member).swapcase()) for member in members if member < 128}
     if negated:
         members = set(range(256)) - members
     members.discard(0x2F)
