@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """One word for each habit. Needs nothing but Python 3.11: it makes its own environment in `.venv`.
 
-    python3 dev.py demo     set up, then let the agent look at this repository (a real model, no key needed)
-    python3 dev.py test     set up, then run all tests; what follows goes to pytest
-    python3 dev.py check    format, lint, types, architecture: all under two minutes
-    python3 dev.py slow     the longer walks and soaks, by name
-    python3 dev.py bench    the benchmarks; see bench/README.md
-    python3 dev.py docs     write the generated pages
-    python3 dev.py lock     compile requirements/dev.lock anew
+python3 dev.py demo     set up, then let the agent look at this repository (a real model, no key needed)
+python3 dev.py test     set up, then run all tests; what follows goes to pytest
+python3 dev.py check    format, lint, types, architecture: all under two minutes
+python3 dev.py slow     the longer walks and soaks, by name
+python3 dev.py bench    the benchmarks; see bench/README.md
+python3 dev.py docs     write the generated pages
+python3 dev.py lock     compile requirements/dev.lock anew
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def demo(words: list[str]) -> int:
 
 
 def test(words: list[str]) -> int:
-    return call(str(PYTHON), "-m", "pytest", "-m", "not slow", *words)
+    return call(str(PYTHON), "-m", "pytest", *words)
 
 
 def slow(words: list[str]) -> int:
@@ -90,7 +90,9 @@ def lock(_words: list[str]) -> int:
     run(str(PYTHON), "-m", "pip", "install", "--quiet", "uv")
     compiled = ("--no-emit-index-url", "--no-header", "--no-annotate", "--universal", "--python-version", "3.11")
     source = ROOT / "requirements" / "dev.in"
-    return call(str(BIN / "uv"), "pip", "compile", *compiled, str(source), "-o", str(LOCK), "--no-emit-package", "antiphon")
+    return call(
+        str(BIN / "uv"), "pip", "compile", *compiled, str(source), "-o", str(LOCK), "--no-emit-package", "antiphon"
+    )
 
 
 def call(*command: str) -> int:

@@ -70,7 +70,8 @@ def make_model(script, yields, c):
         if yields:
             await asyncio.sleep(0)
         model = request.model
-        yield Start(message=AssistantMessage(content=(), api=model.api, provider=model.provider, model=model.id, stop_reason="pending"))
+        who = {"api": model.api, "provider": model.provider, "model": model.id}
+        yield Start(message=AssistantMessage(content=(), stop_reason="pending", **who))
         blocks = []
         if "text" in response:
             yield TextStart(content_index=0)
@@ -90,8 +91,7 @@ def make_model(script, yields, c):
                 blocks.append(block)
                 yield ToolCallEnd(content_index=index, tool_call=block)
             reason = "toolUse"
-        message = AssistantMessage(content=tuple(blocks), api=model.api, provider=model.provider, model=model.id, stop_reason=reason)
-        yield Done(reason=reason, message=message)
+        yield Done(reason=reason, message=AssistantMessage(content=tuple(blocks), stop_reason=reason, **who))
 
     return stream
 

@@ -18,7 +18,9 @@
         ├── SessionError         a session file cannot be used as asked
         └── WorkspaceError       a file or process may not, or cannot, be touched as asked
 
-What a model can repair is never an exception of the run: it becomes a tool result.
+Rooms add leaves of their own: `loop/arguments.ArgumentsRefused`, `tools/faults.ToolFault` and `OperationAborted`,
+`session_log/refusals`. What a model can repair is never an
+exception of the run: it becomes a tool result.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.architecture.plan import (
     CORE_MAY_IMPORT,
     FLOOR_OF,

@@ -291,7 +291,7 @@ def _finish(
     for result in results:
         run = _appended(run, result)
     if run.fault is not None:
-        at = max(int(spoken.timestamp) for spoken in (message, *results))
+        at = int(max(message.timestamp, *(result.timestamp for result in results), 0))
         return _failed_turn(run, run.fault, results, at, commands)
     state = Finishing(run, after, message, results, tools_left, terminated)
     if not run.rules.asks_finish and run.stopped is None:

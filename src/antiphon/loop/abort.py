@@ -56,12 +56,24 @@ class Signal:
             return
         self._aborted, self._reason = True, reason
         callbacks, self._callbacks = self._callbacks, None
-        for callback in (callbacks or {}).values():
-            callback()
+        for callback in tuple((callbacks or {}).values()):  # a callback may take another one back
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - whoever listens must not keep the others from hearing
+                _report(error)
 
 
 def _nothing() -> None:
     return None
+
+
+def _report(error: Exception) -> None:
+    """A callback of an abort has failed: told the way the event loop tells failures of its own callbacks."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # aborted from outside of an event loop: there is nobody to tell
+        return
+    loop.call_exception_handler({"message": "a callback of an abort signal failed", "exception": error})
 
 
 @final

@@ -31,7 +31,7 @@ _HOME = "urn:antiphon:arguments"
 _BUNDLED = ("https://json-schema.org/draft/", "http://json-schema.org/draft")
 
 
-class ArgumentsRefused(AntiphonError):  # noqa: N818
+class ArgumentsRefused(AntiphonError):
     """The arguments do not fit, or can't be checked. The text is for the model."""
 
 
@@ -59,11 +59,11 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_PARSE_ERROR else text[:LONGEST_PARSE_ERROR] + "…"
 
 
-class Misfit(Exception):  # noqa: N818 - it is the value that is wrong
+class Misfit(Exception):
     """A value does not fit; the text lists why."""
 
 
-class Unusable(Exception):  # noqa: N818
+class Unusable(Exception):
     """A schema or value that can't be checked; the text says why."""
 
 

@@ -26,7 +26,7 @@ from antiphon.loop.running import RunningCall, RunningCalls
 from antiphon.loop.tool_call import Ready, error_text
 
 
-class CriticalFault(Exception):  # noqa: N818
+class CriticalFault(Exception):
     """A listener that the run cannot do without has failed; `__cause__` says how."""
 
 

@@ -5,9 +5,13 @@ would cost more than all decisions of a turn. But foreign code may hang, swallow
 `CancelledError` for reasons of its own, or cancel the task it runs in (that is how time-outs and task groups work).
 `hold` steps the foreign coroutine by hand, so that the run can
 
-* cut the foreign code when an abort was not heard within its grace, and let go of it if it does not stop even then;
+* cut the foreign code when an abort was not heard within its grace, and let go of it if it does not stop even then,
+  whatever it waits for: a future of its own stands between the run and a task that may swallow its cancellation;
 * tell a cancellation of the run from one that the foreign code made up: what it takes back before it returns was its
-own.
+  own.
+
+Two timers pull. One belongs to the run (an abort whose grace is over) and goes on from wait to wait. The other belongs
+to one wait (a silent stream, a cancellation that was neither taken back nor obeyed) and ends with it.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ PULLS = 3
 """Attempts before it is abandoned."""
 
 
-class Cut(Exception):  # noqa: N818 - not an error: what the run itself did
+class Cut(Exception):
     """The foreign code was cancelled by the run and stopped."""
 
 
@@ -33,7 +37,7 @@ class LetGo(Cut):
     """The foreign code did not stop; nobody waits for it any more."""
 
 
-class ForeignCancelled(Exception):  # noqa: N818
+class ForeignCancelled(Exception):
     """Foreign code raised `CancelledError` of its own accord."""
 
 
@@ -56,12 +60,13 @@ class Foreign(Protocol):
 class Leash:
     """Cancels what the driving task waits for, on behalf of the run. One per run.
 
-    `patience`: seconds that foreign code has after a cancellation from outside, until it is pulled.
+    `patience`: seconds that foreign code has after a cancellation from outside, until it is pulled. It may have been
+    its own time-out; then nothing is left of it when this wait is over.
     """
 
     __slots__ = (
         "_held",
-        "_loop",
+        "_impatience",
         "_on_cancelled",
         "_outside",
         "_own",
@@ -70,19 +75,21 @@ class Leash:
         "_task",
         "_timer",
         "exempt",
+        "loop",
     )
 
     def __init__(self, on_cancelled: Callable[[], None], patience: float) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._outside = task.cancelling()
         self._own = 0
         self._held = 0
         self._pulled = 0
         self._patience = patience
         self._timer: asyncio.TimerHandle | None = None
+        self._impatience: asyncio.TimerHandle | None = None
         self._on_cancelled = on_cancelled
         self.exempt: Callable[[], bool] = _never
 
@@ -90,12 +97,12 @@ class Leash:
 
     def pull_after(self, seconds: float) -> None:
         """From then on, cancel whatever the run waits for, until `rest` is called. An earlier time wins."""
-        when = self._loop.time() + seconds
+        when = self.loop.time() + seconds
         if self._timer is not None:
             if self._timer.when() <= when:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._pull)
+        self._timer = self.loop.call_at(when, self._pull)
 
     def rest(self) -> None:
         """Stop pulling."""
@@ -104,7 +111,21 @@ class Leash:
             self._timer = None
 
     def _pull(self) -> None:
-        self._timer = self._loop.call_later(PULL_EVERY, self._pull)
+        self._timer = self.loop.call_later(PULL_EVERY, self._pull)
+        if not self.exempt():
+            self.pull_now()
+
+    def lose_patience_after(self, seconds: float) -> None:
+        """From then on, cancel what the run waits for now, until that wait is over. An earlier time wins."""
+        when = self.loop.time() + seconds
+        if self._impatience is not None:
+            if self._impatience.when() <= when:
+                return
+            self._impatience.cancel()
+        self._impatience = self.loop.call_at(when, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._impatience = self.loop.call_later(PULL_EVERY, self._lose_patience)
         if not self.exempt():
             self.pull_now()
 
@@ -117,28 +138,33 @@ class Leash:
 
     # -- holding --------------------------------------------------------------------------------------------------
 
-    def hold(self, awaitable: Awaitable[T]) -> Awaitable[T]:
-        """Await foreign code.
+    def hold(self, awaitable: Awaitable[T], within: float | None = None) -> Awaitable[T]:
+        """Await foreign code. `within`: seconds until it is cancelled.
 
         Raises:
             Cut: the run cancelled it, and it stopped.
             LetGo: the run cancelled it, and it did not stop.
             ForeignCancelled: it raised `CancelledError` although nobody cancelled it.
         """
-        return _Held(self, started(awaitable), None, first=True)
+        return _Held(self, started(awaitable), None, within, first=True)
 
-    def go_on(self, foreign: Foreign, future: Any) -> Awaitable[Any]:
+    def go_on(self, foreign: Foreign, future: Any, within: float | None = None) -> Awaitable[Any]:
         """The same for foreign code that was stepped once already and waits for `future`."""
-        return _Held(self, foreign, future, first=False)
+        return _Held(self, foreign, future, within, first=False)
 
-    def begin(self) -> None:
+    def begin(self, within: float | None) -> None:
         self._held += 1
+        if within is not None:
+            self.lose_patience_after(within)
 
     def end(self) -> None:
         """Nobody is held any more: whatever cancellation is left is one of the run."""
         self._held -= 1
         if self._held == 0:
             self._pulled = 0
+            if self._impatience is not None:
+                self._impatience.cancel()
+                self._impatience = None
             self.judge()
 
     def caught(self) -> bool:
@@ -146,7 +172,7 @@ class Leash:
         if self._own:
             self._take_back()
         else:  # from outside, or from a time-out of the foreign code itself: it will take that back
-            self.pull_after(self._patience)
+            self.lose_patience_after(self._patience)
         return self._pulled > PULLS
 
     def was_cut(self) -> bool:
@@ -168,16 +194,17 @@ class Leash:
 
 @final
 class _Held(Awaitable[T]):
-    __slots__ = ("first", "foreign", "future", "leash")
+    __slots__ = ("first", "foreign", "future", "leash", "within")
 
-    def __init__(self, leash: Leash, foreign: Foreign, future: Any, *, first: bool) -> None:
-        self.leash, self.foreign, self.future, self.first = leash, foreign, future, first
+    def __init__(self, leash: Leash, foreign: Foreign, future: Any, within: float | None, *, first: bool) -> None:
+        self.leash, self.foreign, self.future, self.within, self.first = leash, foreign, future, within, first
 
     def __await__(self) -> Generator[Any, None, T]:
+        """Step the foreign code as a task would: what it yields is waited for, what arrives is thrown into it."""
         leash, foreign, future = self.leash, self.foreign, self.future
         error: BaseException | None = None
         stepping = self.first
-        leash.begin()
+        leash.begin(self.within)
         try:
             while True:
                 if stepping:
@@ -191,14 +218,43 @@ class _Held(Awaitable[T]):
                         raise foreign_cancelled(own) from own
                 stepping, error = True, None
                 try:
-                    yield future
+                    yield future if future is None or type(future) is asyncio.Future else _relay(future, leash.loop)
                 except asyncio.CancelledError as arrived:
                     if leash.caught():
                         _abandon(foreign)
                         raise LetGo("it ignored every cancellation") from None
-                    error = arrived
+                    if _passed_on(future):
+                        stepping = False
+                    else:
+                        error = arrived
+                except GeneratorExit:  # the run itself is closed, without an event loop to wait in
+                    _abandon(foreign)
+                    raise
+                except RuntimeError as refused:  # the event loop does not know what it was given
+                    error = refused
         finally:
             leash.end()
+
+
+def _relay(future: Any, loop: asyncio.AbstractEventLoop) -> Any:
+    """A future that ends with this one. A task that waits for it can be woken although this one refuses to end."""
+    if getattr(future, "_asyncio_future_blocking", None) is not True or future.get_loop() is not loop:
+        return future  # no future that is awaited, or one of another loop: the event loop says so itself
+    future._asyncio_future_blocking = False
+    relay = loop.create_future()
+    future.add_done_callback(lambda _: None if relay.done() else relay.set_result(None))
+    relay._asyncio_future_blocking = True
+    return relay
+
+
+def _passed_on(future: Any) -> bool:
+    """A cancellation goes to what is waited for, if that can take it; then the wait goes on."""
+    if future is None or type(future) is asyncio.Future or not hasattr(future, "cancel"):
+        return False
+    if not future.cancel():
+        return False
+    future._asyncio_future_blocking = True
+    return True
 
 
 def _abandon(foreign: Foreign) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, final
 
-from antiphon.loop.leash import Cut, Leash
+from antiphon.loop.leash import PULL_EVERY, PULLS, Cut, Leash
 
 
 @final
@@ -25,15 +25,25 @@ class Pump:
         if self._task is None or self._task.done():
             self._task = self._loop.create_task(self._tell(), name="tool progress")
 
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Is it this task that tells?"""
+        return task is self._task
+
     async def stop(self, leash: Leash) -> bool:
-        """Wait until it has told what it began to tell. False if it had to be cut."""
+        """Wait until it has told what it began to tell. False if it had to be cut and did not even stop then."""
         task = self._task
-        if task is None or task.done():
+        if task is None:
             return True
-        try:
-            await leash.hold(asyncio.wait((task,)))
-        except Cut:
+        cuts = 0
+        while not task.done():
+            try:
+                await leash.hold(asyncio.wait((task,), timeout=PULL_EVERY if cuts else None))
+            except Cut:
+                cuts = max(cuts, 1)
+            if not cuts or leash.exempt():
+                continue
+            if cuts > PULLS:
+                return task.done()
+            cuts += 1
             task.cancel()
-            await asyncio.wait((task,), timeout=0.05)
-            return False
         return True

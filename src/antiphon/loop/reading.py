@@ -21,7 +21,7 @@ from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled
 _ENDED = object()
 
 
-class ListenerEnds(Exception):  # noqa: N818
+class ListenerEnds(Exception):
     """A listener's failure ends the run while a response is read; `__cause__` is what it raised."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, final
 
 from antiphon.core.calls import CutReason, Outcome, cut_off
@@ -44,6 +45,7 @@ class RunningCall:
         "signal",
         "started",
         "stopping",
+        "task",
         "timer",
         "was_cut",
     )
@@ -64,15 +66,15 @@ class RunningCall:
         self.started = batch.clock.monotonic()
         self.cancel: Callable[[], Any] = _nothing
         self.was_cut: Callable[[], bool] = _not_cut
-        timeout = getattr(ready.tool, "timeout", None)
-        if timeout is not None:
-            self.timer = batch.loop.call_later(timeout, self._timed_out)
+        self.task: asyncio.Task[None] | None = None
+        if ready.timeout is not None:
+            self.timer = batch.loop.call_later(ready.timeout, self._timed_out)
 
     # -- running --------------------------------------------------------------------------------------------------
 
     def begin_task(self) -> None:
         """Run in a task of its own, which reports its end itself."""
-        task = self.batch.loop.create_task(self._run(), name=f"tool {self.ready.call.name}")
+        task = self.task = self.batch.loop.create_task(self._run(), name=f"tool {self.ready.call.name}")
         self.cancel = task.cancel
         self.was_cut = lambda: task.cancelling() > 0
         task.add_done_callback(self._never_ran)
@@ -96,7 +98,9 @@ class RunningCall:
         batch = self.batch
         if self.signal.aborted:  # the last look before something happens
             return aborted_outcome(self.ready.call, batch.policy)
-        outcome = await execute(self.ready, self.signal, self.update, batch.clock, batch.policy, self.was_cut)
+        outcome = await execute(
+            self.ready, self.signal, self.update, batch.clock, batch.policy, self.was_cut, self._leave_thread
+        )
         self.closed = True
         hook = batch.after_hook
         if hook is None:
@@ -109,10 +113,18 @@ class RunningCall:
         )
 
     def update(self, partial: Any) -> None:
-        """Progress of the tool; deaf once it has returned."""
-        if not self.closed:
-            self.news += 1
-            self.batch.post(Progress(self.position, partial))
+        """Progress of the tool; deaf once it has returned. From another thread it is handed over, in order."""
+        if self.closed:
+            return
+        if get_ident() != self.batch.thread:
+            self.batch.loop.call_soon_threadsafe(self.update, partial)
+            return
+        self.news += 1
+        self.batch.post(Progress(self.position, partial))
+
+    def _leave_thread(self) -> None:
+        """The call is cut, its thread goes on: a thread cannot be stopped."""
+        self.batch.abandoned.append(f"thread of tool {self.ready.call.name} ({self.ready.call.id})")
 
     def told(self) -> None:
         """One piece of progress has been told to every listener."""
@@ -157,15 +169,18 @@ class RunningCall:
             self.stop_after(self.grace(self.batch.policy.abort_grace or 0.0))
 
     def grace(self, usual: float) -> float:
-        own = getattr(self.ready.tool, "abort_grace", None)
+        own = self.ready.abort_grace
         return usual if own is None else own
 
     def stop_after(self, seconds: float) -> None:
-        """Cancel the call when its grace is over."""
-        self.stopping = True
+        """Cancel the call when its grace is over. A second order to stop may shorten the grace, not prolong it."""
+        when = self.batch.loop.time() + seconds
         if self.timer is not None:
+            if self.stopping and self.timer.when() <= when:
+                return
             self.timer.cancel()
-        self.timer = self.batch.loop.call_later(seconds, self.pull)
+        self.stopping = True
+        self.timer = self.batch.loop.call_at(when, self.pull)
 
     def pull(self) -> None:
         if self.pulled == PULLS:
@@ -186,7 +201,19 @@ class RunningCall:
 class RunningCalls:
     """All running calls of a run."""
 
-    __slots__ = ("abandoned", "after_hook", "calls", "clock", "context", "exits", "loop", "message", "policy", "post")
+    __slots__ = (
+        "abandoned",
+        "after_hook",
+        "calls",
+        "clock",
+        "context",
+        "exits",
+        "loop",
+        "message",
+        "policy",
+        "post",
+        "thread",
+    )
 
     def __init__(
         self,
@@ -199,6 +226,7 @@ class RunningCalls:
         context: Callable[[], Context],
     ) -> None:
         self.loop = asyncio.get_running_loop()
+        self.thread = get_ident()
         self.calls: dict[int, RunningCall] = {}
         self.post = post
         self.exits = exits
@@ -224,6 +252,10 @@ class RunningCalls:
             call.reason = call.reason or reason
             if grace is not None and (call.pulled == 0 or grace == 0):
                 call.stop_after(call.grace(grace) if grace else 0.0)
+
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Is it one of these calls that this task executes?"""
+        return any(call.task is task for call in self.calls.values())
 
     async def leave(self) -> None:
         """Cancel what still runs: the run is over in a way that leaves calls open."""

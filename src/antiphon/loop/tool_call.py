@@ -16,11 +16,20 @@ from msgspec import UNSET, Struct, structs
 
 from antiphon.core.calls import Outcome, ToolResult, error_outcome, skipped
 from antiphon.core.content import Content, Foreign, Image, Text, Thinking, ToolCall
-from antiphon.core.hooks import AfterHook, AfterOverride, AfterToolCall, BeforeHook, BeforeToolCall, Context
+from antiphon.core.hooks import (
+    AfterHook,
+    AfterOverride,
+    AfterToolCall,
+    BeforeDecision,
+    BeforeHook,
+    BeforeToolCall,
+    Context,
+)
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.policy import DEFAULT, Policy
 from antiphon.core.ports import AbortSignal, Clock, OnUpdate, Tool
 from antiphon.core.toolbox import Toolbox
+from antiphon.core.usage import Usage
 from antiphon.core.wire import JsonObject
 from antiphon.loop.abort import never_aborted
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
@@ -33,11 +42,13 @@ Hold: TypeAlias = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 @final
 class Ready(Struct, frozen=True):
-    """A call that may run: its tool and the converted arguments, which hooks and tool share."""
+    """A call that may run: its tool, the converted arguments, which hooks and tool share, and its limits in seconds."""
 
     call: ToolCall
     tool: Tool
     args: JsonObject
+    timeout: float | None = None
+    abort_grace: float | None = None
 
 
 def prepare(call: ToolCall, toolbox: Toolbox, signal: AbortSignal, policy: Policy) -> Ready | Outcome:
@@ -52,11 +63,26 @@ def prepare(call: ToolCall, toolbox: Toolbox, signal: AbortSignal, policy: Polic
         prepare_arguments = getattr(tool, "prepare_arguments", None)
         if prepare_arguments is not None:
             prepared = structs.replace(call, arguments=prepare_arguments(call.arguments))
-        return Ready(call, tool, check_arguments(prepared, tool.parameters))
+        args = check_arguments(prepared, tool.parameters)
+        return Ready(call, tool, args, _seconds(tool, "timeout"), _seconds(tool, "abort_grace"))
     except ArgumentsRefused as refused:
         return error_outcome(str(refused))
+    except asyncio.CancelledError as own:
+        return error_outcome(str(foreign_cancelled(own)))
     except Exception as error:  # noqa: BLE001 - the tool's own preparation failed
         return error_outcome(error_text(error, policy))
+
+
+def _seconds(tool: Tool, name: str) -> float | None:
+    """A time limit of a tool.
+
+    Raises:
+        TypeError: it is no number of seconds.
+    """
+    limit = getattr(tool, name, None)
+    if limit is None or type(limit) is float or type(limit) is int:
+        return limit
+    raise TypeError(f"`{name}` of tool {tool.name} is a {type(limit).__name__}; give a number of seconds, or None")
 
 
 async def ask_before(
@@ -73,6 +99,7 @@ async def ask_before(
     try:
         answer = hook(BeforeToolCall(message, ready.call, ready.args, context), signal)
         decision = await (answer if hold is None else hold(answer)) if inspect.isawaitable(answer) else answer
+        terminate = _terminates(decision)
     except Cut:
         return aborted_outcome(ready.call, policy)
     except asyncio.CancelledError as own:
@@ -86,9 +113,22 @@ async def ask_before(
     if decision is None or not decision.block:
         return None
     outcome = error_outcome(decision.reason or "Tool execution was blocked")
-    if decision.terminate is not True:
+    if not terminate:
         return outcome
     return structs.replace(outcome, result=structs.replace(outcome.result, terminate=True))
+
+
+def _terminates(decision: Any) -> bool:
+    """Is no further request needed if this decision blocks the call?
+
+    Raises:
+        TypeError: it is no decision.
+    """
+    if decision is None:
+        return False
+    if not isinstance(decision, BeforeDecision):
+        raise TypeError(f"the before hook answered with a {type(decision).__name__}, not a BeforeDecision or None")
+    return decision.terminate is True
 
 
 async def execute(
@@ -98,11 +138,15 @@ async def execute(
     clock: Clock,
     policy: Policy,
     was_cut: Callable[[], bool],
+    leaves_thread: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Step 9: run the tool. Raises only a cancellation by the run (`was_cut`), and exits of the process."""
+    """Step 9: run the tool. Raises only a cancellation by the run (`was_cut`), and exits of the process.
+
+    `leaves_thread` is called when the cancelled call goes on in its thread.
+    """
     started = clock.monotonic()
     try:
-        returned = await call_tool(ready, signal, on_update)
+        returned = await call_tool(ready, signal, on_update, leaves_thread)
         result = as_result(returned)
         failed = result.is_error is True
     except asyncio.CancelledError:
@@ -114,21 +158,35 @@ async def execute(
     return Outcome(result=result, is_error=failed, duration_ms=_elapsed_ms(started, clock), executed=True)
 
 
-def call_tool(ready: Ready, signal: AbortSignal, on_update: OnUpdate) -> Awaitable[Any]:
+def call_tool(
+    ready: Ready, signal: AbortSignal, on_update: OnUpdate, leaves_thread: Callable[[], None] | None
+) -> Awaitable[Any]:
     """Begin the execution. A plain function goes to a thread, its progress comes back in order."""
     function = ready.tool.execute
     if _is_async(function):
         return cast("Awaitable[Any]", function(ready.call.id, ready.args, signal, on_update))
-    return _threaded(function, ready, signal, on_update)
+    return _threaded(function, ready, signal, on_update, leaves_thread)
 
 
-async def _threaded(function: Callable[..., Any], ready: Ready, signal: AbortSignal, on_update: OnUpdate) -> Any:
+async def _threaded(
+    function: Callable[..., Any],
+    ready: Ready,
+    signal: AbortSignal,
+    on_update: OnUpdate,
+    leaves_thread: Callable[[], None] | None,
+) -> Any:
     loop = asyncio.get_running_loop()
 
     def update(partial: Any) -> None:
         loop.call_soon_threadsafe(on_update, partial)
 
-    returned = await in_thread(function, ready.call.id, ready.args, signal, update)
+    working = in_thread(function, ready.call.id, ready.args, signal, update)
+    try:
+        returned = await working
+    except asyncio.CancelledError:
+        if working.cancelled() and leaves_thread is not None:
+            leaves_thread()
+        raise
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -156,21 +214,29 @@ async def ask_after(
         given = AfterToolCall(message, ready.call, ready.args, outcome.result, outcome.is_error, context)
         answer = hook(given, signal)
         override = await answer if inspect.isawaitable(answer) else answer
+        return outcome if override is None else overridden(outcome, override)
     except asyncio.CancelledError:
         if was_cut():
             raise
         return structs.replace(outcome, result=_raised("the hook was cancelled from within"), is_error=True)
     except Exception as error:  # noqa: BLE001 - a hook's fault is this call's result
         return structs.replace(outcome, result=_raised(error_text(error, policy)), is_error=True)
-    return outcome if override is None else overridden(outcome, override)
 
 
 def overridden(outcome: Outcome, override: AfterOverride) -> Outcome:
-    """Field by field, without merging. New content without new structured content drops the old structured content."""
+    """Field by field, without merging. New content without new structured content drops the old structured content.
+
+    Raises:
+        TypeError: what the hook gave is no override, or a field of it cannot be part of a result.
+    """
+    if not isinstance(override, AfterOverride):
+        raise TypeError(f"the after hook answered with a {type(override).__name__}, not an AfterOverride or None")
     changes: dict[str, Any] = {}
     if _given(override.content):
-        changes["content"] = tuple(cast("Content", override.content))
+        changes["content"] = _blocks(override.content, "the after hook gave content")
         changes["structured_content"] = UNSET
+    if _given(override.usage) and not isinstance(override.usage, Usage):
+        raise TypeError(f"the after hook gave usage of type {type(override.usage).__name__}")
     for name in ("details", "structured_content", "usage", "terminate"):
         value = getattr(override, name)
         if _given(value):
@@ -250,21 +316,43 @@ def as_result(returned: Any) -> ToolResult:
         TypeError: it is none of these; the text names the type.
     """
     if isinstance(returned, ToolResult):
-        return returned
+        return _sound(returned)
     if isinstance(returned, str):
         return ToolResult(content=(Text(text=returned),))
     if returned is None:
         return ToolResult()
-    blocks = (Text, Image, Thinking, ToolCall, Foreign)
-    if isinstance(returned, blocks):
+    if isinstance(returned, _BLOCKS):
         return ToolResult(content=(returned,))
     if isinstance(returned, list | tuple):
-        items = cast("Sequence[Any]", returned)
-        if all(isinstance(item, blocks) for item in items):
-            return ToolResult(content=tuple(items))
+        return ToolResult(content=_blocks(returned, "the tool returned"))
     raise TypeError(
         f"the tool returned {type(returned).__name__}, which is no result; return a text, blocks or a ToolResult"
     )
+
+
+_BLOCKS = (Text, Image, Thinking, ToolCall, Foreign)
+
+
+def _sound(result: ToolResult) -> ToolResult:
+    """The result, if the transcript can hold it."""
+    content: Any = result.content
+    if type(content) is not tuple or any(not isinstance(block, _BLOCKS) for block in content):
+        result = structs.replace(result, content=_blocks(content, "the tool returned a result with content"))
+    usage: Any = result.usage
+    if usage is not UNSET and type(usage) is not Usage:
+        raise TypeError(f"the tool returned a result with usage of type {type(usage).__name__}; give a Usage")
+    return result
+
+
+def _blocks(given: Any, where: str) -> Content:
+    """Given blocks as the content of a result."""
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{where} of type {type(given).__name__}, which is no result; give a list of blocks")
+    items = cast("Sequence[Any]", given)
+    for item in items:
+        if not isinstance(item, _BLOCKS):
+            raise TypeError(f"{where} with a {type(item).__name__} in it, which is no block of a result")
+    return tuple(items)
 
 
 def aborted_outcome(call: ToolCall, policy: Policy) -> Outcome:

@@ -24,11 +24,11 @@ from antiphon.errors import ProtocolError
 from antiphon.testing.recording import Recording
 
 
-class NetworkRefused(AssertionError):  # noqa: N818  # a refusal, not a bug
+class NetworkRefused(AssertionError):  # a refusal, not a bug
     """A test wanted to leave this machine."""
 
 
-class LeakedTasks(AssertionError):  # noqa: N818  # named for what was found
+class LeakedTasks(AssertionError):  # named for what was found
     """Tasks that were begun during a test are still alive behind it."""
 
 

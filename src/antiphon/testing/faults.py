@@ -27,7 +27,7 @@ FaultKind: TypeAlias = Literal["raise", "hang", "ignore signal", "ignore cancel"
 ALL_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
 
-class InjectedFault(Exception):  # noqa: N818  # named like the other faults of the project
+class InjectedFault(Exception):  # named like the other faults of the project
     """What foreign code raises at the chosen boundary. The text names the place."""
 
 
