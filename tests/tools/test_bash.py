@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,45 @@ async def test_reports_come_at_a_bounded_rate_and_the_last_shows_everything(tmp_
     assert all(later - earlier > 0.08 for earlier, later in zip(times, times[1:], strict=False))
     assert text_of(reports[-1][1].content) == text_of(result.content)
     assert reports[-1][1].details == {}
+
+
+MEMORY = """
+import asyncio, resource, sys
+sys.path.insert(0, {source!r})
+from antiphon.loop.abort import never_aborted
+from antiphon.tools.accumulate import SpillFiles
+from antiphon.tools.bash import bash_tool
+from antiphon.tools.workspace import LocalWorkspace
+tool = bash_tool(LocalWorkspace({folder!r}, spills=SpillFiles({folder!r})))
+async def main():
+    await tool.execute("1", {{"command": "echo"}}, never_aborted(), lambda report: None)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    command = "yes 0123456789012345678901234567890123456789012345678 | head -c {size}"
+    result = await tool.execute("1", {{"command": command}}, never_aborted(), lambda report: None)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, result.details["truncation"]["totalBytes"])
+asyncio.run(main())
+"""
+
+
+async def memory_for(size: int, folder: Path) -> int:
+    """KiB by which a process grows when its command prints so many bytes."""
+    source = str(Path(__file__).resolve().parents[2] / "src")
+    script = MEMORY.format(source=source, folder=str(folder), size=size)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
+    out, _ = await child.communicate()
+    grown, total = map(int, out.split())
+    assert total == size
+    assert sum(path.stat().st_size for path in folder.glob("*.log")) == size
+    return grown
+
+
+async def test_output_of_any_length_costs_constant_memory(tmp_path: Path) -> None:
+    assert await memory_for(50_000_000, tmp_path) < 16 * 1024
+
+
+@pytest.mark.slow
+async def test_a_gigabyte_of_output_costs_constant_memory(tmp_path: Path) -> None:
+    assert await memory_for(1_000_000_000, tmp_path) < 16 * 1024
 
 
 async def test_a_report_comes_although_nothing_more_is_printed(tmp_path: Path) -> None:

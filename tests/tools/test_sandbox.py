@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.tools.test_process import Screen, gone, shell
+from tests.tools.test_process import Screen, eventually, gone, shell
 
 from antiphon.errors import ConfigurationError
 from antiphon.loop.abort import AbortController
@@ -85,12 +85,22 @@ async def test_without_network(place: Path) -> None:
 @needs_bubblewrap
 async def test_nothing_outlives_a_command_in_bubblewrap(place: Path) -> None:
     """Not even what no trace leads to: own session, parent gone, clean environment, closed output."""
-    mark = f"3{os.getpid()}"
+    mark = f"300.{os.getpid()}"
     script = f"(setsid env -i sleep {mark} >/dev/null 2>&1 &) ; echo started"
     end, text = await run("workspace", place, script)
     assert (end.exit_code, text) == (0, "started\n")
-    processes = [Path(f"/proc/{name}/cmdline") for name in os.listdir("/proc") if name.isdecimal()]
-    assert not [path for path in processes if path.exists() and mark.encode() in path.read_bytes()]
+    await eventually(lambda: not runs(f"sleep\0{mark}\0"), "the namespace is empty")
+
+
+def runs(command: str) -> bool:
+    """Whether a process with this command line lives."""
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            if Path(f"/proc/{name}/cmdline").read_text() == command:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 @needs_bubblewrap

@@ -266,7 +266,7 @@ class Progress:
 
     def _report(self) -> ToolResult:
         shown = self._output.shown()
-        return ToolResult(content=(Text(text=shown.text),), details=shown.details() or {})
+        return ToolResult(content=(Text(text=shown.truncation.content),), details=shown.details() or {})
 
 
 def bash_result(end: CommandEnd, output: Output, timeout: float | None) -> ToolResult:

@@ -74,10 +74,10 @@ class LocalProcesses:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[CommandEnd] = loop.create_future()
         attended = self._prepare(command, on_output)
+        forget = signal.on_abort(attended.stop) if signal is not None else None  # before the start: it may be too late
         threading.Thread(
             target=self._attend, args=(attended, _Delivery(loop, ended)), name="antiphon-command", daemon=True
         ).start()
-        forget = signal.on_abort(attended.stop) if signal is not None else None
         try:
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
