@@ -10,9 +10,9 @@ from tests.conformance.providers_stage import Network
 from tests.providers.asking import KEY, events, model, request
 
 from antiphon.core.wire import encode
-from antiphon.providers.failures import SCRUBBED, scrub, secrets_in
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.registry import ADAPTERS, new_adapter
+from antiphon.providers.scrubbing import SCRUBBED, scrub, secrets_in
 
 APIS = sorted(ADAPTERS.keys() - {"local-llama"})  # which sends nothing
 ECHO = f"Incorrect key provided: {KEY}; Authorization: Bearer {KEY}"

@@ -9,17 +9,16 @@ A status at hand decides over words: a 4xx other than 408, 409 and 429 is final 
 
 from __future__ import annotations
 
-import errno
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from msgspec import UNSET
 
 from antiphon.core.messages import AssistantMessage
-from antiphon.core.wire import JsonObject, JsonValue
-from antiphon.providers import wire_json
+from antiphon.core.wire import JsonValue
+from antiphon.providers.error_words import cut, error_words, explain, with_details, words_of
 from antiphon.providers.failure_words import names_account_limit, names_overflow, names_transient
 from antiphon.providers.retry_after import AskedWait
 
@@ -28,8 +27,6 @@ Kind: TypeAlias = Literal[
     "incomplete", "refusal", "blocked", "unfinished_tool_call", "inconsistent_input", "unsupported_fallback",
     "aborted", "no_key", "bad_request", "callback", "foreign",
 ]  # fmt: skip
-
-MAX_BODY_CHARS = 4000
 
 LEADS: dict[Kind, str] = {
     "truncated": "The answer was cut off: the stream ended without",
@@ -230,7 +227,7 @@ def malformed(text: str, *, retryable: bool = False) -> Failure:
 
 def provider_error(words: str, *details: object) -> Failure:
     """An error inside a stream: the provider's words, and its code or type where they say more."""
-    return _make("provider_error", ": " + _with_details(cut(words), details))
+    return _make("provider_error", ": " + with_details(cut(words), details))
 
 
 def finish_error(reason: str) -> Failure:
@@ -295,113 +292,39 @@ def with_note(failure: Failure, note: str) -> Failure:
     return read_failure(f"{failure.text} {note}")
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-def words_of(body: JsonValue, text: str = "") -> str:
-    """A provider's own words about an error, wherever its body keeps them; else the body, else `no body`."""
-    if isinstance(body, list) and body:
-        body = body[0]
-    if isinstance(body, dict):
-        found = _words_in(cast("JsonObject", body))
-        if found:
-            return found
-        return cut(text) or cut(wire_json.encode_text(body))
-    if isinstance(body, str) and body.strip():
-        return cut(body)
-    return cut(text) or "no body"
-
-
-def _words_in(body: JsonObject) -> str:
-    error = body.get("error")
-    if isinstance(error, dict):
-        return error_words(cast("JsonObject", error))
-    if isinstance(error, str):
-        return _with_details(cut(error), (body.get("code"), body.get("type")))
-    return error_words(body)
-
-
-def error_words(error: JsonObject) -> str:
-    """The words of an error object: message, then whatever else names it."""
-    message = error.get("message", error.get("detail"))
-    if message is not None and not isinstance(message, str):
-        message = wire_json.encode_text(message)
-    metadata = error.get("metadata")
-    raw = cast("JsonObject", metadata).get("raw") if isinstance(metadata, dict) else None
-    if raw is not None and not isinstance(raw, str):
-        raw = wire_json.encode_text(raw)
-    details = (error.get("type"), error.get("code"), error.get("status"))
-    return _with_details(cut(message or ""), details, cut(raw or "", MAX_BODY_CHARS // 4))
-
-
-def _with_details(words: str, details: Iterable[object], more: str = "") -> str:
-    """The words, then `(type, code 7)` as far as they say more, then the upstream's words if they are not in there."""
-    said = [_detail(item) for item in details]
-    fresh = list(dict.fromkeys(item for item in said if item and item not in words and len(item) < 100))
-    out = words + (f" ({', '.join(fresh)})" if words and fresh else ", ".join(fresh))
-    return f"{out} {more}".strip() if more and more not in words else out
-
-
-def _detail(item: object) -> str:
-    if isinstance(item, bool) or item is None:
-        return ""
-    text = str(item)
-    return f"code {text}" if text.isdigit() else text if isinstance(item, str) else ""
-
-
-def cut(text: str, limit: int = MAX_BODY_CHARS) -> str:
-    """The text without blanks around it, shortened if it is very long."""
-    text = text.strip()
-    return text if len(text) <= limit else text[:limit].rstrip() + "…"
-
-
-def explain(error: BaseException) -> str:
-    """The deepest cause of an exception in words, with the name of its system error."""
-    seen: set[int] = set()
-    deepest = error
-    while id(deepest) not in seen:
-        seen.add(id(deepest))
-        deepest = deepest.__cause__ or deepest.__context__ or deepest
-    words = cut(str(deepest)) or cut(str(error)) or type(deepest).__name__
-    number = getattr(deepest, "errno", None)
-    name = errno.errorcode.get(number) if isinstance(number, int) else None
-    return words if name is None or name in words else f"{words} ({name})"
-
-
-# -- secrets -----------------------------------------------------------------------------------------------------------
-
-_SECRET_HEADERS = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
-_LOOKS_SECRET = re.compile(r"\b(?:sk|pk|rk|gsk|xai|r8)[-_][A-Za-z0-9_-]{16,}|\bAIza[A-Za-z0-9_-]{30,}")
-SCRUBBED = "[secret]"
-
-
-def secrets_in(api_key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Everything in a request that must not be told: the key, and what credential-like headers carry."""
-    found = {api_key or ""}
-    for name, value in headers.items():
-        if _SECRET_HEADERS.search(name):
-            found.update((value, value.split(" ", 1)[-1]))
-    return tuple(sorted((item for item in found if len(item) >= 6), key=len, reverse=True))
-
-
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """The text without these secrets, and without anything that looks like a key."""
-    for secret in secrets:
-        text = text.replace(secret, SCRUBBED)
-    return _LOOKS_SECRET.sub(SCRUBBED, text)
-
-
-def scrubbed(failure: Failure, secrets: Iterable[str], provider: str = "") -> Failure:
-    """The failure with a scrubbed text. What was read from the text before stays."""
-    text = scrub(failure.text, secrets)
-    if text == failure.text:
-        return failure
-    return Failure(
-        failure.kind,
-        text,
-        failure.status,
-        failure.retry_after_ms,
-        failure.retryable,
-        failure.overflow,
-        failure.account_limit,
-    )
+__all__ = [
+    "LEADS",
+    "ErrorReply",
+    "Failure",
+    "Kind",
+    "Malformed",
+    "RequestRefused",
+    "aborted",
+    "blocked",
+    "callback_failed",
+    "cannot_send",
+    "classify",
+    "connection_lost",
+    "cut",
+    "error_words",
+    "explain",
+    "finish_error",
+    "http_error",
+    "incomplete",
+    "inconsistent_input",
+    "is_overflow",
+    "is_recoverable_length",
+    "is_retryable",
+    "malformed",
+    "no_key",
+    "provider_error",
+    "read_failure",
+    "refusal",
+    "timed_out",
+    "truncated",
+    "unfinished_call",
+    "unknown_finish",
+    "unsupported_fallback",
+    "with_note",
+    "words_of",
+]
