@@ -15,8 +15,9 @@ from antiphon.core.calls import ToolResult
 from antiphon.core.content import text_of
 from antiphon.loop.abort import AbortController, never_aborted
 from antiphon.tools.accumulate import Output, SpillFiles
-from antiphon.tools.bash import BashOptions, BashTool, Progress, bash_tool
+from antiphon.tools.bash import BashOptions, BashTool, bash_tool
 from antiphon.tools.faults import OperationAborted, ToolFault
+from antiphon.tools.progress import Progress
 from antiphon.tools.workspace import LocalWorkspace
 
 

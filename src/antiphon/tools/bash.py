@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +16,9 @@ from antiphon.tools.accumulate import Output
 from antiphon.tools.faults import OperationAborted, ToolFault, fault_text
 from antiphon.tools.output import DEFAULT_LIMITS, Limits, format_size
 from antiphon.tools.port import Command, CommandEnd, Files, Workspace
+from antiphon.tools.progress import Progress
 
 MAX_TIMEOUT_SECONDS = 2_147_483.647
-UPDATE_SECONDS = 0.1
 _ARGUMENT_BYTES = 100_000  # the system takes no single argument over 128 KiB
 
 Environment = Callable[[], Mapping[str, str | None]]
@@ -206,67 +204,6 @@ def checked_timeout(timeout: Any) -> float | None:
     if timeout > MAX_TIMEOUT_SECONDS:
         raise ToolFault(f"Invalid timeout: maximum is {MAX_TIMEOUT_SECONDS} seconds")
     return float(timeout)
-
-
-class Progress:
-    """Feeds the output and reports it on the way, at most every `UPDATE_SECONDS`; the first report is empty.
-
-    `feed` belongs to the thread of the command, all else to the event loop.
-    """
-
-    def __init__(self, output: Output, on_update: OnUpdate) -> None:
-        self._output = output
-        self._on_update = on_update
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._last = float("-inf")
-        self._news = False
-        self._timed = False
-        self._finished = False
-        on_update(ToolResult())
-
-    def feed(self, chunk: bytes) -> None:
-        """Take output; tell at once if it is time, otherwise let a timer tell."""
-        self._output.feed(chunk)
-        with self._lock:
-            self._news = True
-            due = self._loop.time() >= self._last + UPDATE_SECONDS
-            if due:
-                self._news = False
-                self._last = self._loop.time()
-            timer_wanted = not due and not self._timed
-            self._timed = self._timed or timer_wanted
-        if due:
-            self._loop.call_soon_threadsafe(self._tell, self._report())
-        elif timer_wanted:
-            self._loop.call_soon_threadsafe(self._set_timer)
-
-    def finish(self) -> None:
-        """Tell what has not been told; nothing after that."""
-        if self._news:
-            self._tell(self._report())
-        self._finished = True
-
-    def _set_timer(self) -> None:
-        self._loop.call_at(self._last + UPDATE_SECONDS, self.at_time)
-
-    def at_time(self) -> None:
-        """The timer has run out: tell what is new."""
-        with self._lock:
-            self._timed = False
-            news, self._news = self._news, False
-            if news:
-                self._last = self._loop.time()
-        if news:
-            self._tell(self._report())
-
-    def _tell(self, report: ToolResult) -> None:
-        if not self._finished:
-            self._on_update(report)
-
-    def _report(self) -> ToolResult:
-        shown = self._output.shown()
-        return ToolResult(content=(Text(text=shown.truncation.content),), details=shown.details() or {})
 
 
 def bash_result(end: CommandEnd, output: Output, timeout: float | None) -> ToolResult:
