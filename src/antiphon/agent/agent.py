@@ -7,15 +7,15 @@ what a host assigns reaches the next run, never the active one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from antiphon.agent.audience import Queues, RunAudience
-from antiphon.agent.iteration import iterate
+from antiphon.agent.iteration import RunEvents
 from antiphon.agent.listeners import Listener, Listeners
 from antiphon.agent.view import AgentState, View
 from antiphon.core.content import Image, Text
-from antiphon.core.events import AgentEvent, LiveMessage
+from antiphon.core.events import LiveMessage
 from antiphon.core.growing import grown
 from antiphon.core.hooks import (
     AfterHook,
@@ -41,6 +41,7 @@ from antiphon.errors import AgentBusy, CannotContinue, LimitStillReached, Nothin
 from antiphon.loop.abort import DerivedSignal, Signal
 from antiphon.loop.config import SYSTEM_CLOCK, LoopConfig
 from antiphon.loop.driver import Driver
+from antiphon.loop.given import as_message, as_messages
 from antiphon.loop.outcome import FaultRecord, RunOutcome
 
 
@@ -219,9 +220,10 @@ class Agent:
         return item.id
 
     def _accept(self, message: str | Message) -> Queued:
-        self._accepted += 1
         if isinstance(message, str):
             message = UserMessage(content=(Text(text=message),), timestamp=self.clock.now_ms())
+        message = as_message(message, "steer() or follow_up()")
+        self._accepted += 1
         return Queued(f"q{self._accepted}", message)
 
     def clear_steering_queue(self) -> tuple[Message, ...]:
@@ -252,6 +254,7 @@ class Agent:
 
         Raises:
             AgentBusy: a run is active; nothing was changed.
+            TypeError: something given is no message; nothing was changed.
         """
         self._refuse_if_busy("prompt()")
         return await self._run(self._prompts(given, images), continuing=False, tally=NOTHING_USED)
@@ -259,9 +262,9 @@ class Agent:
     def _prompts(self, given: str | Message | Sequence[Message], images: Sequence[Image]) -> tuple[Message, ...]:
         if isinstance(given, str):
             return (UserMessage(content=(Text(text=given), *images), timestamp=self.clock.now_ms()),)
-        if isinstance(given, list | tuple | Transcript):
-            return tuple(given)
-        return (given,)  # type: ignore[return-value]  # a single message is no sequence
+        if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
+            return as_messages(given, "prompt()")
+        return (as_message(given, "prompt()"),)
 
     async def continue_(self) -> RunOutcome:
         """Run without a new message, or with what is queued if the transcript ends with an answer.
@@ -283,7 +286,7 @@ class Agent:
             raise CannotContinue("the last message is an answer and nothing is queued; use prompt()")
         steering = bool(self._queues.steering)
         messages = self._queues.poll_steering() if steering else self._queues.poll_follow_up()
-        return await self._run(messages, continuing=False, tally=tally, polls_first=not steering, leased=True)
+        return await self._run(messages, continuing=False, tally=tally, polls_first=not steering)
 
     def _tally_to_continue(self) -> Tally:
         if self._used is None:
@@ -302,12 +305,13 @@ class Agent:
             outcome = await self.continue_()
         return outcome
 
-    def run(self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()) -> AsyncIterator[AgentEvent]:
+    def run(self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()) -> RunEvents:
         """The same run as an iteration over its events; the run waits for its reader.
 
-        Leaving the iteration early cancels the run, closes what is open, and joins it.
+        Leaving the iteration early cancels the run, closes what is open, and joins it. Use it in `async with` if you
+        may leave by `break`: a plain `async for` does not wait for that.
         """
-        return iterate(self.subscribe, lambda: self.prompt(given, images))
+        return RunEvents(self.subscribe, lambda: self.prompt(given, images))
 
     def abort(self, reason: str | None = None) -> None:
         """Ask the active run to stop. Returns at once; when idle nothing happens."""
@@ -318,12 +322,13 @@ class Agent:
         """Returns when no run is active.
 
         Raises:
-            WouldDeadlock: awaited by a listener or hook of the run itself; make it a task instead.
+            WouldDeadlock: awaited by a listener, hook or tool of the run itself; make it a task instead.
         """
         active = self._active
         if active is None:
             return
-        if asyncio.current_task() is active.task:
+        task = asyncio.current_task()
+        if task is active.task or (task is not None and active.driver is not None and active.driver.runs_in(task)):
             raise WouldDeadlock("this run cannot end before the listener that waits for it; await in a task of its own")
         await asyncio.shield(active.released)
 
@@ -352,13 +357,24 @@ class Agent:
         continuing: bool,
         tally: Tally,
         polls_first: bool = True,
-        leased: bool = False,
     ) -> RunOutcome:
         active = self._active = _ActiveRun()
-        self._view.begin_run()
-        self._queues.cleared = ()
-        if leased:
-            self._queues.leased.clear()  # they are the prompt now: announced before anything can fail
+        try:
+            driver, prompt = self._driver(active, messages, continuing=continuing, tally=tally, polls_first=polls_first)
+            self._view.begin_run()
+            self._queues.forget_lease()  # what was taken to continue is the prompt now
+            self._used = None
+            active.driver = driver
+            outcome = await driver.drive(prompt)
+            self._remember(driver, outcome)
+            return outcome
+        finally:
+            self._release(active)
+
+    def _driver(
+        self, active: _ActiveRun, messages: tuple[Message, ...], *, continuing: bool, tally: Tally, polls_first: bool
+    ) -> tuple[Driver, Prompt]:
+        """Everything that one run needs, as it is set now."""
         audience = RunAudience(
             self._view, self._listeners, self._queues, active.signal, returns=self.policy.return_undelivered
         )
@@ -383,13 +399,7 @@ class Agent:
         prompt = Prompt(
             run=run, messages=messages, continuing=continuing, polls_first=polls_first, at=self.clock.now_ms()
         )
-        driver = Driver(config, self.stream, active.signal, audience)
-        try:
-            outcome = await driver.drive(prompt)
-            self._remember(driver, outcome)
-            return outcome
-        finally:
-            self._release(active)
+        return Driver(config, self.stream, active.signal, audience), prompt
 
     def _remember(self, driver: Driver, outcome: RunOutcome) -> None:
         run: Run = driver.state.run  # type: ignore[union-attr]  # an ended run has one
@@ -437,9 +447,10 @@ class Agent:
 class _ActiveRun:
     """What exists while a run is active: from its reservation until the listeners of its last event are done."""
 
-    __slots__ = ("released", "signal", "task")
+    __slots__ = ("driver", "released", "signal", "task")
 
     def __init__(self) -> None:
+        self.driver: Driver | None = None
         self.signal = DerivedSignal(Signal())
         self.task = asyncio.current_task()
         self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -6,9 +6,10 @@ is still leased when the run ends goes back to the head of its queue.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable
-from typing import final
+from typing import Any, final
 
 from msgspec import structs
 
@@ -61,11 +62,16 @@ class Queues:
         self.leased.popleft()
         self.committed -= 1
 
+    def forget_lease(self) -> None:
+        """Nothing is leased any more, whatever becomes of it."""
+        self.leased.clear()
+        self.committed = 0
+        self.cleared = ()
+
     def give_back(self) -> None:
         steering = tuple(item for queue, item in self.leased if queue == "steering")
         follow_up = tuple(item for queue, item in self.leased if queue == "follow_up")
-        self.leased.clear()
-        self.committed = 0
+        self.forget_lease()
         if steering:
             self.steering = self.steering.put_back(steering)
         if follow_up:
@@ -104,7 +110,7 @@ class RunAudience:
         self._queues = queues
         self._signal = signal
         self._returns = returns
-        listeners.hurried = False
+        listeners.begin_run()
 
     def tell(self, event: AgentEvent) -> Awaitable[None] | None:
         change = CHANGES.get(type(event))
@@ -112,6 +118,12 @@ class RunAudience:
             change(self._view, event)
         only = self._listeners.only
         return only(event, self._signal) if only is not None else self._listeners.tell(event, self._signal)
+
+    def resume(self, event: AgentEvent) -> Awaitable[None] | None:
+        return self._listeners.resume(event)
+
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        return task is self._listeners.writing
 
     def delivered(self) -> None:
         self._queues.delivered()
@@ -125,8 +137,7 @@ class RunAudience:
 
     def give_back(self, leased: tuple[Message, ...]) -> tuple[Message, ...]:
         if not self._returns:
-            self._queues.leased.clear()
-            self._queues.committed = 0
+            self._queues.forget_lease()
             return leased
         self._queues.give_back()
         return ()
@@ -135,10 +146,10 @@ class RunAudience:
         return bool(self._queues)
 
     def busy_with_critical(self) -> bool:
-        return self._listeners.critical_at_work > 0
+        return self._listeners.writing is not None
 
     def hurry(self) -> None:
-        self._listeners.hurried = True
+        self._listeners.hurry()
 
     def report_to(self, note: Note) -> None:
         self._listeners.note = note

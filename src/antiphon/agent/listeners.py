@@ -29,10 +29,48 @@ class Subscription:
 
 
 @final
+class _Telling:
+    """One event on its way: whose turn it is, and what a critical listener has raised so far."""
+
+    __slots__ = ("at", "event", "failed", "listeners", "signal", "subscriptions")
+
+    def __init__(
+        self,
+        listeners: Listeners,
+        event: AgentEvent,
+        signal: AbortSignal,
+        at: int,
+        failed: BaseException | None,
+    ) -> None:
+        self.listeners = listeners
+        self.subscriptions = listeners.subscriptions
+        self.event = event
+        self.signal = signal
+        self.at = at
+        self.failed = failed
+
+    async def go_on(self, waiting: Awaitable[None] | None) -> None:
+        """Wait for the listener whose turn it is, then tell the others."""
+        while self.at < len(self.subscriptions):
+            subscription = self.subscriptions[self.at]
+            try:
+                if waiting is None and subscription.live:
+                    waiting = subscription.listener(self.event, self.signal)
+                if waiting is not None:
+                    await self.listeners.settle(subscription, waiting)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the border to listeners
+                self.failed = self.listeners.failed(subscription, error, self.event) or self.failed
+            waiting = None
+            self.at += 1
+        if self.failed is not None:
+            raise CriticalFault(str(self.failed)) from self.failed
+
+
+@final
 class Listeners:
     """The subscriptions of an agent. An event goes to those that existed when it was emitted."""
 
-    __slots__ = ("critical_at_work", "hurried", "note", "only", "raises", "subscriptions")
+    __slots__ = ("hurried", "note", "only", "raises", "subscriptions", "telling", "writing")
 
     def __init__(self, *, raises: bool) -> None:
         self.subscriptions: tuple[Subscription, ...] = ()
@@ -41,7 +79,9 @@ class Listeners:
         self.raises = raises
         self.note: Note = _unnoted
         self.hurried = False
-        self.critical_at_work = 0
+        self.telling: _Telling | None = None
+        self.writing: asyncio.Future[None] | None = None
+        """The task of a critical listener that is at work."""
 
     def subscribe(self, listener: Listener, *, critical: bool) -> Callable[[], None]:
         """Add a listener; the returned function takes it away again."""
@@ -56,8 +96,19 @@ class Listeners:
 
     def _set(self, subscriptions: tuple[Subscription, ...]) -> None:
         self.subscriptions = subscriptions
-        alone = len(subscriptions) == 1 and not subscriptions[0].critical
+        alone = len(subscriptions) == 1 and not (subscriptions[0].critical or self.hurried)
         self.only = subscriptions[0].listener if alone else None
+
+    def begin_run(self) -> None:
+        """Nobody is in a hurry yet."""
+        self.hurried = False
+        self.telling = None
+        self._set(self.subscriptions)
+
+    def hurry(self) -> None:
+        """From now on, do not wait for listeners that are not critical."""
+        self.hurried = True
+        self.only = None
 
     def tell(self, event: AgentEvent, signal: AbortSignal) -> Awaitable[None] | None:
         """Tell everybody; gives what is left to wait for, if a listener has to be waited for.
@@ -66,48 +117,32 @@ class Listeners:
             CriticalFault: a critical listener failed; all others were told.
             Exception: what any listener raised, in a profile where that ends the run.
         """
-        subscriptions = self.subscriptions
         failed: BaseException | None = None
-        for index, subscription in enumerate(subscriptions):
+        for index, subscription in enumerate(self.subscriptions):
             if not subscription.live:
                 continue
             try:
                 waiting = subscription.listener(event, signal)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the border to listeners
-                failed = self._failed(subscription, error, event) or failed
+                failed = self.failed(subscription, error, event) or failed
             else:
                 if waiting is not None:
-                    return self._rest(event, signal, subscriptions[index:], waiting, failed)
+                    self.telling = _Telling(self, event, signal, index, failed)
+                    return self.telling.go_on(waiting)
         if failed is not None:
             raise CriticalFault(str(failed)) from failed
         return None
 
-    async def _rest(
-        self,
-        event: AgentEvent,
-        signal: AbortSignal,
-        subscriptions: tuple[Subscription, ...],
-        waiting: Awaitable[None] | None,
-        failed: BaseException | None,
-    ) -> None:
-        """Wait for the first of these, then tell the others."""
-        first = True
-        for subscription in subscriptions:
-            if not first and not subscription.live:
-                continue
-            try:
-                pending = waiting if first else subscription.listener(event, signal)
-                first = False
-                if pending is not None:
-                    await self._settle(subscription, pending)
-            except asyncio.CancelledError as cut:
-                failed = self._failed(subscription, cut, event) or failed
-            except Exception as error:  # noqa: BLE001 - the border to listeners
-                failed = self._failed(subscription, error, event) or failed
-        if failed is not None:
-            raise CriticalFault(str(failed)) from failed
+    def resume(self, event: AgentEvent) -> Awaitable[None] | None:
+        """Tell those behind the listener that was waited for: it has been given up."""
+        telling = self.telling
+        if telling is None or telling.event is not event:
+            return None
+        telling.at += 1
+        return telling.go_on(None)
 
-    async def _settle(self, subscription: Subscription, pending: Awaitable[None]) -> None:
+    async def settle(self, subscription: Subscription, pending: Awaitable[None]) -> None:
+        """Wait for one listener, as far as it has a right to be waited for."""
         if subscription.critical:
             await self._finish(pending)
         elif self.hurried:
@@ -117,8 +152,7 @@ class Listeners:
 
     async def _finish(self, pending: Awaitable[None]) -> None:
         """A store may finish writing: it runs in a task that nobody cancels."""
-        task = asyncio.ensure_future(pending)
-        self.critical_at_work += 1
+        task = self.writing = asyncio.ensure_future(pending)
         try:
             while not task.done():
                 try:
@@ -126,10 +160,11 @@ class Listeners:
                 except asyncio.CancelledError:
                     continue
         finally:
-            self.critical_at_work -= 1
+            self.writing = None
         task.result()
 
-    def _failed(self, subscription: Subscription, error: BaseException, event: AgentEvent) -> BaseException | None:
+    def failed(self, subscription: Subscription, error: BaseException, event: AgentEvent) -> BaseException | None:
+        """What has to end the run of what a listener raised; anything else is noted."""
         if self.raises:
             raise error
         if subscription.critical:

@@ -37,6 +37,14 @@ class Audience(Protocol):
         """Pass an event on. Raises what a listener raised, if that has to end the run."""
         ...
 
+    def resume(self, event: AgentEvent) -> Awaitable[None] | None:
+        """Tell the rest: the listener that was waited for is given up."""
+        ...
+
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Is it a listener that this task executes?"""
+        ...
+
     def delivered(self) -> None:
         """The message at the head of the lease is in the transcript."""
         ...
@@ -146,6 +154,10 @@ class Boundary:
         """A store may finish writing; a lone call that was told to stop has a time limit of its own."""
         return self.audience.busy_with_critical() or (self.alone is not None and self.alone.stopping)
 
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Does this task do a part of the run, so that the run waits for it?"""
+        return self.pump.runs_in(task) or self.calls.runs_in(task) or self.audience.runs_in(task)
+
     def now(self) -> int:
         return self.config.clock.now_ms()
 
@@ -154,7 +166,10 @@ class Boundary:
         record = FaultRecord(where, error, event)
         self.faults.append(record)
         if self.config.on_fault is not None:
-            self.config.on_fault(record)
+            try:
+                self.config.on_fault(record)
+            except Exception as failed:  # noqa: BLE001 - who is told of faults must not become one of the run
+                self.faults.append(FaultRecord("on_fault", failed))
 
     # -- failures -------------------------------------------------------------------------------------------------
 
@@ -174,6 +189,17 @@ class Boundary:
         self.note(where, error)
         return self.fault(error)
 
+    def escaped(self, where: str, error: BaseException) -> Fault:
+        """Whatever foreign code has raised, as the input that tells the machine."""
+        if isinstance(error, GeneratorExit):  # the run itself is being closed: there is nothing to tell
+            raise error
+        if isinstance(error, asyncio.CancelledError):
+            return self.failed(where, foreign_cancelled(error))
+        if isinstance(error, Exception):
+            return self.failed(where, error)
+        self.on_exit(error)
+        return self.fault(error)
+
     def on_exit(self, error: BaseException) -> None:
         """Foreign code asks the process to end: the run is closed first."""
         if self.exit is None:
@@ -191,13 +217,8 @@ class Boundary:
         except Cut as cut:
             self.let_go(where, cut)
             return None
-        except (KeyboardInterrupt, SystemExit) as error:
-            self.on_exit(error)
-            return self.fault(error)
-        except asyncio.CancelledError as own:
-            return self.failed(where, foreign_cancelled(own))
-        except Exception as error:  # noqa: BLE001 - the border to foreign code
-            return self.failed(where, error)
+        except BaseException as error:  # noqa: BLE001 - the border to foreign code
+            return self.escaped(where, error)
 
     def let_go(self, where: str, cut: Cut) -> None:
         if isinstance(cut, LetGo):
@@ -207,29 +228,34 @@ class Boundary:
         """Tell one event; gives what has to end the run."""
         try:
             waiting = self.audience.tell(event)
-            if waiting is not None:
-                await self.leash.hold(waiting)
         except BaseException as error:  # noqa: BLE001 - the border to listeners
             return self.listener_failed(error, event)
-        return None
+        return None if waiting is None else await self.told(waiting, event)
 
     async def told(self, waiting: Awaitable[None], event: AgentEvent) -> BaseException | None:
         """Wait for the listeners of an event; gives what has to end the run."""
-        try:
-            await self.leash.hold(waiting)
-        except BaseException as error:  # noqa: BLE001 - the border to listeners
-            return self.listener_failed(error, event)
+        pending: Awaitable[None] | None = waiting
+        while pending is not None:
+            try:
+                await self.leash.hold(pending)
+            except BaseException as error:  # noqa: BLE001 - the border to listeners
+                fault = self.listener_failed(error, event)
+                if fault is not None or not isinstance(error, LetGo):
+                    return fault
+                pending = self.audience.resume(event)  # who comes behind the one that was let go still hears of it
+            else:
+                return None
         return None
 
     def listener_failed(self, error: BaseException, event: AgentEvent) -> BaseException | None:
         """Decide what a listener's failure means: recorded, or the end of the run."""
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            self.on_exit(error)
-            return error
         if isinstance(error, asyncio.CancelledError):
             error = foreign_cancelled(error)
-        if not isinstance(error, Exception):
+        if isinstance(error, GeneratorExit):
             raise error
+        if not isinstance(error, Exception):
+            self.on_exit(error)
+            return error
         if isinstance(error, CriticalFault):
             cause = error.__cause__ or error
             self.note("critical listener", cause, event)

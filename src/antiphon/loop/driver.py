@@ -22,6 +22,7 @@ from antiphon.core.hooks import Context
 from antiphon.core.machine import step
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelStream
+from antiphon.core.response_events import Start
 from antiphon.loop import questions
 from antiphon.loop.abort import DerivedSignal
 from antiphon.loop.boundary import Audience, Boundary
@@ -30,7 +31,6 @@ from antiphon.loop.lone_call import run_alone
 from antiphon.loop.outcome import RunOutcome
 from antiphon.loop.reading import read_response
 from antiphon.loop.running import RunningCall
-from antiphon.loop.tool_call import error_text
 
 
 @final
@@ -75,11 +75,11 @@ class Driver:
             await self._until_ended(prompt)
         finally:
             unhook()
+            b.leash.rest()
             if self._deadline is not None:
                 self._deadline.cancel()
-            if b.calls.calls:
+            if b.calls.calls or isinstance(self._deadline, asyncio.Task):
                 await b.calls.leave()
-            b.leash.rest()
         if b.exit is not None:
             raise b.exit
         if b.cancelled:
@@ -100,6 +100,9 @@ class Driver:
         self.state, commands = step(self.state, prompt)
         while True:
             given = None
+            if b.exit is not None and not self._exiting:
+                self._exiting = True
+                given, commands = await self._withdraw(b.exit, commands), []
             for index, command in enumerate(commands):
                 perform = PERFORM.get(type(command))
                 if perform is not None:
@@ -131,7 +134,22 @@ class Driver:
             if b.aborted or type(self.state) is c.Preparing:
                 self._noticed()
             told = given
-            self.state, commands = step(self.state, given)
+            try:
+                self.state, commands = step(self.state, given)
+            except Exception as error:  # noqa: BLE001 - foreign code gave what no rule can use
+                commands = self._unusable(given, error)
+
+    def _unusable(self, given: c.Input, error: Exception) -> list[c.Command]:
+        """The machine stumbled over an answer and stands where it stood: it is told of a failure instead."""
+        where = _ANSWERED_BY.get(type(given))
+        if where is not None:
+            given = self._boundary.failed(where, error)
+        elif type(given) is not c.Fault or type(self.state) is not c.Responding:
+            raise error
+        if type(self.state) is c.Responding:  # what has arrived may be what cannot be used: the answer begins anew
+            self.state = step(self.state, _EMPTY_START)[0]
+        self.state, commands = step(self.state, given)
+        return commands
 
     def _noticed(self) -> None:
         """Tell the machine of an abort, and of queued messages that were cleared, before anything else."""
@@ -208,7 +226,7 @@ class Driver:
                     waiting = b.audience.tell(cast("AgentEvent", event))
                     if waiting is not None:
                         await waiting
-                except Exception as error:  # noqa: BLE001 - the border to listeners
+                except BaseException as error:  # noqa: BLE001 - the border to listeners
                     b.pump_fault = b.listener_failed(error, cast("AgentEvent", event))
             b.calls.told(given.position)
 
@@ -216,14 +234,11 @@ class Driver:
         """The next thing that a tool has to say."""
         b = self._boundary
         while not self._inbox:
-            if b.exit is not None and not self._exiting:
-                self._exiting = True
-                return c.Fault(error_text(b.exit), b.now())
             b.woken = b.loop.create_future()
             try:
                 await b.woken
             except asyncio.CancelledError:
-                b.leash.caught()
+                b.leash.judge()  # nobody is held: it can only mean the run
             finally:
                 b.woken = None
         return self._inbox.popleft()
@@ -267,6 +282,10 @@ class Driver:
             has_queued_messages=b.audience.queued(),
         )
 
+    def runs_in(self, task: asyncio.Task[Any]) -> bool:
+        """Does this task do a part of the run, so that the run waits for it?"""
+        return self._boundary.runs_in(task)
+
 
 def _last_error(messages: tuple[Any, ...]) -> str | None:
     for message in reversed(messages):
@@ -283,6 +302,18 @@ _ASK: dict[type, Callable[[Boundary, Any], questions.Answer]] = {
     c.AskDecision: questions.ask_decision,
     c.PrepareNext: questions.prepare_next,
 }
+_ANSWERED_BY: dict[type, str] = {
+    c.Drained: "poll",
+    c.RequestPrepared: "prepare_request",
+    c.Composed: "transform_context",
+    c.Answered: "model stream",
+    c.Decided: "finish_turn",
+    c.Prepared: "prepare_next_turn",
+}
+"""Whose answer an input carries."""
+
+_EMPTY_START = Start(message=AssistantMessage(content=(), stop_reason="pending"))
+
 PERFORM: dict[type, Callable[[Driver, Any], Any]] = {
     **dict.fromkeys(_ASK, Driver._question),
     c.CallModel: Driver._call_model,

@@ -48,6 +48,12 @@ class _Callback:
             return None
         return waiting
 
+    def resume(self, event: AgentEvent) -> Awaitable[None] | None:
+        return None
+
+    def runs_in(self, task: asyncio.Task[object]) -> bool:
+        return False
+
     def delivered(self) -> None:
         return None
 

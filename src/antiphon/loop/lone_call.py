@@ -7,6 +7,7 @@ groups as usual. Progress that it reports while it waits is told by a pump, a ta
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 from collections.abc import Coroutine
 from typing import Any, final
@@ -51,9 +52,11 @@ async def run_alone(b: Boundary, call: RunningCall) -> Finished:
             outcome = answered.value
         else:
             outcome = await leash.go_on(foreign, waits_for)
-    except Cut:
+    except (Cut, asyncio.CancelledError):
         outcome = call.cut()
-    except (KeyboardInterrupt, SystemExit) as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - exits of the process; everything else is an outcome already
         outcome = call.exited(error)
     finally:
         b.alone = None

@@ -11,11 +11,20 @@ from typing import Any, TypeAlias
 
 from antiphon.core import states as c
 from antiphon.core.calls import Outcome
-from antiphon.core.hooks import BeforeHook, FinishTurn, PrepareNextTurn, PrepareRequest, RequestInfo
+from antiphon.core.hooks import (
+    BeforeHook,
+    FinishTurn,
+    NextTurn,
+    PrepareNextTurn,
+    PrepareRequest,
+    RequestInfo,
+    RequestUpdate,
+)
 from antiphon.core.messages import HostMessage, Message
 from antiphon.core.ports import ModelRequest
 from antiphon.core.transcript import Transcript
 from antiphon.loop.boundary import Boundary
+from antiphon.loop.given import as_answer, as_messages
 from antiphon.loop.leash import Cut
 from antiphon.loop.tool_call import Ready, ask_before, prepare
 
@@ -30,22 +39,26 @@ def drain(b: Boundary, command: c.Drain) -> Answer:
     poll = b.config.get_steering_messages if steering else b.config.get_follow_up_messages
     if poll is None:
         return c.Drained((), b.now())
+    where = f"{command.queue} poll"
     try:
         messages = poll()
-    except Exception as error:  # noqa: BLE001 - the border to foreign code
-        return b.failed(f"{command.queue} poll", error)
-    if not messages:
-        return c.Drained((), b.now())
-    if isinstance(messages, list | tuple):
-        return c.Drained(tuple(messages), b.now())
-    return _drained(b, f"{command.queue} poll", messages)
+        if not messages:
+            return c.Drained((), b.now())
+        if isinstance(messages, list | tuple):
+            return c.Drained(as_messages(messages, where), b.now())
+    except BaseException as error:  # noqa: BLE001 - the border to foreign code
+        return b.escaped(where, error)
+    return _drained(b, where, messages)
 
 
 async def _drained(b: Boundary, where: str, answer: Any) -> c.Input:
     messages = await b.ask(where, lambda: answer)
     if type(messages) is c.Fault:
         return messages
-    return c.Drained(tuple(messages or ()), b.now())
+    try:
+        return c.Drained(as_messages(messages or (), where), b.now())
+    except TypeError as error:
+        return b.failed(where, error)
 
 
 def prepare_request(b: Boundary, command: c.PrepareRequest) -> Answer:
@@ -55,7 +68,12 @@ def prepare_request(b: Boundary, command: c.PrepareRequest) -> Answer:
 
 async def _prepare_request(b: Boundary, hook: PrepareRequest, run: c.Run) -> c.Input:
     update = await b.ask("prepare_request", hook, RequestInfo(run.context, run.model, run.thinking_level), b.signal)
-    return update if type(update) is c.Fault else c.RequestPrepared(update)
+    if type(update) is c.Fault:
+        return update
+    try:
+        return c.RequestPrepared(as_answer(update, RequestUpdate, "prepare_request"))
+    except TypeError as error:
+        return b.failed("prepare_request", error)
 
 
 def compose(b: Boundary, command: c.Compose) -> Answer:
@@ -74,19 +92,21 @@ async def _compose(b: Boundary, run: c.Run) -> c.Input:
         if b.policy.hook_messages == "live list":
             messages = live = list(run.transcript)
         messages = await b.ask("transform_context", config.transform_context, messages, b.signal)
-        if messages is None or type(messages) is c.Fault:
-            return _unanswered(b, messages)
+        if not isinstance(messages, list | tuple | Transcript):
+            return _unanswered(b, "transform_context", messages)
     if config.convert_to_llm is None:
         messages = for_model(messages)
     else:
         messages = await b.ask("convert_to_llm", config.convert_to_llm, messages)
-        if messages is None or type(messages) is c.Fault:
-            return _unanswered(b, messages)
+        if not isinstance(messages, list | tuple | Transcript):
+            return _unanswered(b, "convert_to_llm", messages)
     key = None
     if config.get_api_key is not None:
         key = await b.ask("get_api_key", config.get_api_key, run.model.provider)
         if type(key) is c.Fault:
             return key
+        if key is not None and not isinstance(key, str):
+            return b.failed("get_api_key", TypeError(f"get_api_key answered with a {type(key).__name__}, not a text"))
     return c.Composed(_request(b, run, messages, key), b.now(), _changed(run.transcript, live))
 
 
@@ -103,9 +123,13 @@ def _request(b: Boundary, run: c.Run, messages: Sequence[Message], key: str | No
     )
 
 
-def _unanswered(b: Boundary, given: Any) -> c.Input:
+def _unanswered(b: Boundary, where: str, given: Any) -> c.Input:
     """A conversion that failed, or gave no messages (after an abort it may have been cut)."""
-    return given if type(given) is c.Fault else b.fault(Cut("the request was not composed"))
+    if type(given) is c.Fault:
+        return given
+    if given is None and b.signal.aborted:
+        return b.fault(Cut("the request was not composed"))
+    return b.failed(where, TypeError(f"{where} answered with a {type(given).__name__}, not with a list of messages"))
 
 
 def for_model(messages: Sequence[Message]) -> Sequence[Message]:
@@ -127,7 +151,10 @@ def _changed(transcript: Transcript, live: list[Message] | None) -> Transcript |
 
 def preflight(b: Boundary, command: c.Preflight) -> Answer:
     """Check a call; an allowed one is kept in `b.ready` until it starts."""
-    checked = prepare(command.call, command.run.toolbox, b.signal, b.policy)
+    try:
+        checked = prepare(command.call, command.run.toolbox, b.signal, b.policy)
+    except BaseException as error:  # noqa: BLE001 - an exit of the process, out of the tool's own preparation
+        return b.escaped("prepare_arguments", error)
     if isinstance(checked, Outcome):
         return c.Checked(checked, b.now())
     hook = b.config.before_tool_call
@@ -139,7 +166,10 @@ def preflight(b: Boundary, command: c.Preflight) -> Answer:
 
 async def _preflight(b: Boundary, hook: BeforeHook, command: c.Preflight, ready: Ready) -> c.Input:
     context = command.run.context
-    refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold, _never)
+    try:
+        refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold, _never)
+    except BaseException as error:  # noqa: BLE001 - an exit of the process; everything else is a refusal already
+        return b.escaped("before_tool_call", error)
     if refusal is None:
         b.ready[command.position] = ready
     return c.Checked(refusal, b.now())
@@ -167,4 +197,12 @@ def prepare_next(b: Boundary, command: c.PrepareNext) -> Answer:
 
 async def _prepare_next(b: Boundary, hook: PrepareNextTurn, command: c.PrepareNext) -> c.Input:
     update = await b.ask("prepare_next_turn", hook, command.turn, b.signal)
-    return update if type(update) is c.Fault else c.Prepared(update, b.now())
+    if type(update) is c.Fault:
+        return update
+    try:
+        wish = as_answer(update, NextTurn, "prepare_next_turn")
+        if wish is not None:
+            as_messages(wish.messages, "prepare_next_turn")
+    except TypeError as error:
+        return b.failed("prepare_next_turn", error)
+    return c.Prepared(wish, b.now())

@@ -16,7 +16,7 @@ from antiphon.core.response_events import Done, Failed
 from antiphon.core.states import Answered, CallModel, Input, State
 from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
-from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled
+from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled, started
 
 _ENDED = object()
 
@@ -37,28 +37,49 @@ async def read_response(b: Boundary, position: Position, stream: ModelStream, co
     try:
         events = stream(command.request)
         if not hasattr(events, "__aiter__"):
-            events = await b.leash.hold(events)
+            events = await b.leash.hold(_awaitable(events))
         message = await _read(b, position, events)
         if message is None:
             message = await _result_of(b, events)
-        given: Input = Answered(message)
+        given: Input = Answered(_final(message))
     except ListenerEnds as end:
         given = b.fault(cast("BaseException", end.__cause__))
-    except Cut as cut:
-        if isinstance(cut, LetGo):
+    except BaseException as error:  # noqa: BLE001 - the border to a provider
+        if isinstance(error, LetGo) or isinstance(error.__cause__, LetGo):
             b.abandoned.append("model stream")
             events = None  # whoever holds it still runs: it cannot be closed
-        given = b.fault(Cut("Request was aborted")) if b.signal.aborted else b.failed("model stream", cut)
-    except (KeyboardInterrupt, SystemExit) as error:
-        b.on_exit(error)
-        given = b.fault(error)
-    except asyncio.CancelledError as own:
-        given = b.failed("model stream", foreign_cancelled(own))
-    except Exception as error:  # noqa: BLE001 - the border to a provider
-        given = b.failed("model stream", error)
+        if isinstance(error, Cut) and b.signal.aborted:
+            given = b.fault(Cut("Request was aborted"))
+        else:
+            given = b.escaped("model stream", error)
     finally:
         await _close(b, events)
     return given
+
+
+def _awaitable(given: Any) -> Any:
+    """What a stream function gave that is no stream yet.
+
+    Raises:
+        StreamBroken: it will never be one.
+    """
+    if not hasattr(given, "__await__"):
+        raise StreamBroken(f"the stream function gave a {type(given).__name__}, not an asynchronous iterator")
+    return given
+
+
+def _final(message: Any) -> AssistantMessage:
+    """What a stream gave as its final message.
+
+    Raises:
+        StreamBroken: it is none.
+    """
+    if not isinstance(message, AssistantMessage):
+        raise StreamBroken(f"the model stream ended with a {type(message).__name__}, not with an AssistantMessage")
+    content: Any = message.content
+    if not isinstance(content, tuple | list):
+        raise StreamBroken(f"the model stream ended with content of type {type(content).__name__}")
+    return message
 
 
 async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessage | None:
@@ -105,20 +126,21 @@ async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessag
 async def _wait(b: Boundary, pending: Any, waits_for: Any = None) -> Any:
     """The next event of a stream that has to be waited for."""
     silence = b.config.stream_idle_timeout
-    timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
     try:
         if hasattr(pending, "send"):
-            return await b.leash.go_on(pending, waits_for)
-        return await b.leash.hold(pending)
+            return await b.leash.go_on(pending, waits_for, silence)
+        return await b.leash.hold(pending, silence)
     except StopAsyncIteration:
         return _ENDED
-    except Cut:
-        if timer is not None and not b.signal.aborted:
-            raise StreamBroken(f"the model stream was silent for {silence:g} seconds") from None
-        raise
-    finally:
-        if timer is not None:
-            timer.cancel()
+    except Cut as cut:
+        raise _silent(b, cut) from cut
+
+
+def _silent(b: Boundary, cut: Cut) -> Exception:
+    """What it means that waiting for the stream was cut: an abort, or else it was silent for too long."""
+    if b.signal.aborted:
+        return cut
+    return StreamBroken(f"the model stream was silent for {b.config.stream_idle_timeout:g} seconds")
 
 
 async def _result_of(b: Boundary, events: Any) -> AssistantMessage:
@@ -126,29 +148,31 @@ async def _result_of(b: Boundary, events: Any) -> AssistantMessage:
     result = getattr(events, "result", None)
     if result is None:
         raise StreamBroken("the model stream ended without a final answer")
-    silence = b.config.stream_idle_timeout
-    timer = None if silence is None else b.loop.call_later(silence, b.leash.pull_now)
     try:
-        return cast("AssistantMessage", await b.leash.hold(result()))
+        return cast("AssistantMessage", await b.leash.hold(result(), b.config.stream_idle_timeout))
     except ForeignCancelled as own:
         raise StreamBroken("the model stream cancelled its own result") from own
-    finally:
-        if timer is not None:
-            timer.cancel()
+    except Cut as cut:
+        raise _silent(b, cut) from cut
 
 
 async def _close(b: Boundary, events: Any) -> None:
-    """Let the stream release what it holds. The answer is there; a failure here only concerns the provider."""
+    """Let the stream release what it holds. The answer is there; a failure here only concerns the provider.
+
+    It has the grace of an abort for that: a stream that does not let go must not keep the run.
+    """
     close = getattr(events, "aclose", None)
     if close is None:
         return
     try:
-        closing = close()
+        closing = started(close())
         try:
             waits_for = closing.send(None)
         except StopIteration:
             return
-        await b.leash.go_on(closing, waits_for)
+        await b.leash.go_on(closing, waits_for, b.policy.abort_grace)
+    except Cut as cut:
+        b.let_go("closing the model stream", cut)
     except asyncio.CancelledError as own:
         b.note("closing the model stream", foreign_cancelled(own))
     except Exception as error:  # noqa: BLE001 - the border to a provider

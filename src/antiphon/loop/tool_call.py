@@ -34,6 +34,7 @@ from antiphon.core.wire import JsonObject
 from antiphon.loop.abort import never_aborted
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
 from antiphon.loop.config import SYSTEM_CLOCK
+from antiphon.loop.given import as_answer
 from antiphon.loop.leash import Cut, foreign_cancelled
 from antiphon.loop.threads import in_thread
 
@@ -99,7 +100,7 @@ async def ask_before(
     try:
         answer = hook(BeforeToolCall(message, ready.call, ready.args, context), signal)
         decision = await (answer if hold is None else hold(answer)) if inspect.isawaitable(answer) else answer
-        terminate = _terminates(decision)
+        decision = as_answer(decision, BeforeDecision, "the before hook")
     except Cut:
         return aborted_outcome(ready.call, policy)
     except asyncio.CancelledError as own:
@@ -113,22 +114,9 @@ async def ask_before(
     if decision is None or not decision.block:
         return None
     outcome = error_outcome(decision.reason or "Tool execution was blocked")
-    if not terminate:
+    if decision.terminate is not True:
         return outcome
     return structs.replace(outcome, result=structs.replace(outcome.result, terminate=True))
-
-
-def _terminates(decision: Any) -> bool:
-    """Is no further request needed if this decision blocks the call?
-
-    Raises:
-        TypeError: it is no decision.
-    """
-    if decision is None:
-        return False
-    if not isinstance(decision, BeforeDecision):
-        raise TypeError(f"the before hook answered with a {type(decision).__name__}, not a BeforeDecision or None")
-    return decision.terminate is True
 
 
 async def execute(
@@ -214,6 +202,7 @@ async def ask_after(
         given = AfterToolCall(message, ready.call, ready.args, outcome.result, outcome.is_error, context)
         answer = hook(given, signal)
         override = await answer if inspect.isawaitable(answer) else answer
+        override = as_answer(override, AfterOverride, "the after hook")
         return outcome if override is None else overridden(outcome, override)
     except asyncio.CancelledError:
         if was_cut():
@@ -227,10 +216,8 @@ def overridden(outcome: Outcome, override: AfterOverride) -> Outcome:
     """Field by field, without merging. New content without new structured content drops the old structured content.
 
     Raises:
-        TypeError: what the hook gave is no override, or a field of it cannot be part of a result.
+        TypeError: a field of the override cannot be part of a result.
     """
-    if not isinstance(override, AfterOverride):
-        raise TypeError(f"the after hook answered with a {type(override).__name__}, not an AfterOverride or None")
     changes: dict[str, Any] = {}
     if _given(override.content):
         changes["content"] = _blocks(override.content, "the after hook gave content")
@@ -324,7 +311,7 @@ def as_result(returned: Any) -> ToolResult:
     if isinstance(returned, _BLOCKS):
         return ToolResult(content=(returned,))
     if isinstance(returned, list | tuple):
-        return ToolResult(content=_blocks(returned, "the tool returned"))
+        return ToolResult(content=_blocks(returned, "the tool returned a list"))
     raise TypeError(
         f"the tool returned {type(returned).__name__}, which is no result; return a text, blocks or a ToolResult"
     )
@@ -346,6 +333,8 @@ def _sound(result: ToolResult) -> ToolResult:
 
 def _blocks(given: Any, where: str) -> Content:
     """Given blocks as the content of a result."""
+    if given is None:
+        return ()
     if not isinstance(given, list | tuple):
         raise TypeError(f"{where} of type {type(given).__name__}, which is no result; give a list of blocks")
     items = cast("Sequence[Any]", given)
