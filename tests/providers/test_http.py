@@ -321,3 +321,19 @@ async def test_an_address_that_cannot_be_asked_is_not_sent(address: str) -> None
     message = await answer(new_adapter("openai-completions"), request(model(address)))
 
     assert (failure_of(message).kind, failure_of(message).retryable) == ("bad_request", False)
+
+
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.stream(HELLO)
+
+    async with Server(handler) as proxy, Server(handler) as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        far, near = model("http://models.example.com/v1"), model(server.url)
+        for asked in (far, near):
+            assert (await answer(new_adapter(asked.api), request(asked))).stop_reason == "stop"
+
+    assert [exchange.path for exchange in proxy.exchanges] == ["http://models.example.com/v1/chat/completions"]
+    assert [exchange.path for exchange in server.exchanges] == ["/v1/chat/completions"]

@@ -11,9 +11,9 @@ import re
 from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
-from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.core.wire import JsonObject, JsonValue, to_wire
 
 _decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
@@ -98,7 +98,9 @@ def clean(text: str) -> str:
 
 
 def cleaned(value: JsonValue) -> JsonValue:
-    """The same JSON value with every text cleaned."""
+    """The same JSON value with every text cleaned; structs become objects."""
+    if isinstance(value, Struct):
+        value = to_wire(value)
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

@@ -54,9 +54,10 @@ class Thought:
         return {"reasoning_effort": self.off_word}
 
     def budget(self) -> int:
-        """Tokens to think with."""
-        level = self.level or "off"
-        return self.budgets.get(level, DEFAULT_BUDGETS.get(level, DEFAULT_BUDGETS["high"]))
+        """Tokens to think with. Levels above `high` have the budget of `high`."""
+        asked = self.level or "high"
+        known = asked if asked in DEFAULT_BUDGETS else "high"
+        return self.budgets.get(asked, self.budgets.get(known, DEFAULT_BUDGETS[known]))
 
 
 def _openai(t: Thought) -> JsonObject:
