@@ -52,20 +52,25 @@ class MessageUpdate(EventBase, frozen=True, kw_only=True, gc=False, tag="message
 
 @final
 class MessageEnd(EventBase, frozen=True, kw_only=True, gc=False, tag="message_end"):
-    """A message is final and part of the transcript from now on."""
+    """A message is final and part of the transcript from now on. `entry_id`: under which a session has stored it."""
 
     type: ClassVar[Literal["message_end"]] = "message_end"
     message: Message
+    entry_id: str | UnsetType = field(default=UNSET, name="$entryId")
 
 
 @final
 class ToolExecutionStart(EventBase, frozen=True, kw_only=True, gc=False, tag="tool_execution_start"):
-    """A call is being looked at. `args` are the raw arguments; `position` is the call's place in its answer."""
+    """A call is being looked at. `args` are the raw arguments; `position` is the call's place in its answer.
+
+    `parent_tool_call_id`: the call of the tool that makes this one; the loop itself never sets it.
+    """
 
     type: ClassVar[Literal["tool_execution_start"]] = "tool_execution_start"
     tool_call_id: str
     tool_name: str
     args: JsonObject
+    parent_tool_call_id: str | UnsetType = UNSET
     position: int = field(default=0, name="$position")
 
 
@@ -76,6 +81,7 @@ class ToolExecutionUpdate(EventBase, frozen=True, kw_only=True, gc=False, tag="t
     tool_name: str
     args: JsonObject
     partial_result: Any
+    parent_tool_call_id: str | UnsetType = UNSET
     position: int = field(default=0, name="$position")
 
 
@@ -89,6 +95,7 @@ class ToolExecutionEnd(EventBase, frozen=True, kw_only=True, gc=False, tag="tool
     result: ToolResult
     is_error: bool
     duration_ms: int | UnsetType = UNSET
+    parent_tool_call_id: str | UnsetType = UNSET
     position: int = field(default=0, name="$position")
 
 
