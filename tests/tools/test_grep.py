@@ -22,6 +22,7 @@ from antiphon.core.ports import Tool
 from antiphon.loop.abort import AbortController, never_aborted
 from antiphon.tools import grep as module
 from antiphon.tools.grep import grep_tool
+from antiphon.tools.path_policy import ConfinedFiles, PathPolicy
 from antiphon.tools.port import Command
 from antiphon.tools.process import LocalProcesses
 from antiphon.tools.ripgrep import batches, find_ripgrep, is_shared_dialect, sift
@@ -75,6 +76,15 @@ async def test_faults_say_what_to_do(tmp_path: Path) -> None:
     assert "unclosed group" in await error(tool, pattern="(")
     assert "unclosed character class" in await error(tool, pattern="x", glob="[")
     assert await error(tool, pattern="x", path="nope") == f"Path not found: {tmp_path}/nope"
+    assert await error(tool, pattern="x", path="a/b") == f"Path not found: {tmp_path}/a/b"
+
+
+async def test_a_place_that_the_host_forbids_is_said_to_be_forbidden(tmp_path: Path) -> None:
+    allowed = tree(tmp_path / "in", {"a": "hit\n"})
+    files = ConfinedFiles(PathPolicy(writable=(str(allowed),)))
+    tool = grep_tool(LocalWorkspace(allowed, files=files))
+    assert await text(tool, pattern="hit") == "a:1: hit"
+    assert "EACCES" in await error(tool, pattern="hit", path=str(tmp_path))
 
 
 async def test_unreadable_places_are_passed_over(tmp_path: Path) -> None:

@@ -419,3 +419,27 @@ async def test_a_bomb_of_processes_is_ended(tmp_path: Path) -> None:
     processes.close()
     _, text = await run("ps -eo args | grep -c '[s]leep 300' || true", tmp_path)
     assert text.strip() == "0"
+
+
+async def test_commands_may_run_again_after_close(tmp_path: Path) -> None:
+    processes = LocalProcesses(state_folder=str(tmp_path / "state"))
+    for _ in range(2):
+        _, text = await run("sleep 300 >/dev/null 2>&1 & echo pid=$!", tmp_path, processes)
+        assert len(list((tmp_path / "state").iterdir())) == 1
+        processes.close()
+        assert gone(int(text.split("=")[1]))
+        assert list((tmp_path / "state").iterdir()) == []
+
+
+async def test_a_system_without_process_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older kernel tells of no end by a handle: then it is looked for, and all else stays the same."""
+    monkeypatch.delattr(os, "pidfd_open")
+    end, text = await run("echo x; exit 3", tmp_path)
+    assert (end.ended_by, end.exit_code, text) == ("exit", 3, "x\n")
+    screen, stop = Screen(), AbortController()
+    script = "setsid sleep 300 & echo pid=$!; wait"
+    running = asyncio.create_task(LocalProcesses().run(shell(script, tmp_path), screen, stop.signal))
+    await screen.shows("\n")
+    stop.abort()
+    assert (await running).ended_by == "abort"
+    assert gone(screen.number("pid"))

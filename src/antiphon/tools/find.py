@@ -22,7 +22,7 @@ from antiphon.tools.glob import BadGlob, compile_glob
 from antiphon.tools.ls import shown_name
 from antiphon.tools.output import DEFAULT_LIMITS, NO_LINE_LIMIT, Limits, format_size, notice, truncate_head
 from antiphon.tools.port import Files, Workspace
-from antiphon.tools.walk import WalkRules, walk
+from antiphon.tools.walk import WalkRules, kind_at, walk
 from antiphon.tools.workspace import stopper
 
 DEFAULT_LIMIT = 1_000
@@ -102,11 +102,8 @@ def find_paths(
     Raises:
         ToolFault: no such folder, not a folder, or not readable.
     """
-    try:
-        if files.stat(folder).kind != "folder":
-            raise ToolFault(f"Not a directory: {folder}")
-    except OSError as error:
-        raise ToolFault(f"Path not found: {folder}") from error
+    if kind_at(files, folder) != "folder":
+        raise ToolFault(f"Not a directory: {folder}")
     paths: list[str] = []
     try:
         for found in walk(files, folder, rules, stopped):

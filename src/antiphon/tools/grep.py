@@ -31,12 +31,12 @@ from antiphon.tools.output import (
     truncate_head,
 )
 from antiphon.tools.paths import below
-from antiphon.tools.port import Files, Workspace
+from antiphon.tools.port import Workspace
 from antiphon.tools.process import LocalProcesses
 from antiphon.tools.regex import BadPattern, Pattern
 from antiphon.tools.ripgrep import batches, find_ripgrep, is_shared_dialect, sift
 from antiphon.tools.search_lines import Budget, Line, search_lines
-from antiphon.tools.walk import Override, WalkRules, walk
+from antiphon.tools.walk import Override, WalkRules, kind_at, walk
 from antiphon.tools.workspace import stopper
 
 DEFAULT_LIMIT = 100
@@ -153,10 +153,7 @@ class _Grep:
 
     async def run(self, place: str, ripgrep: RipgrepChoice) -> ToolResult:
         workspace, signal = self._workspace, self._signal
-        kind = await workspace.call(_kind, signal, self._files, place)
-        if kind is None:
-            raise ToolFault(f"Path not found: {place}")
-        if kind != "folder":
+        if await workspace.call(kind_at, signal, self._files, place) != "folder":
             await workspace.call(self._search_file, signal, place, os.path.basename(place), any_bytes=True)
         elif (program := self._sieve(ripgrep)) is not None:
             await self._run_with_sieve(place, program)
@@ -225,13 +222,6 @@ class _Grep:
         except OSError as error:
             if any_bytes:
                 raise ToolFault(f"Cannot read {path}: {error.strerror}") from error
-
-
-def _kind(files: Files, path: str) -> str | None:
-    try:
-        return files.stat(path).kind
-    except OSError:
-        return None
 
 
 @dataclass(slots=True)

@@ -20,7 +20,6 @@ import contextlib
 import os
 import secrets
 import threading
-import weakref
 from collections.abc import Callable, Collection
 from typing import Literal, TypeAlias
 
@@ -64,6 +63,7 @@ class LocalProcesses:
         self._lock = threading.RLock()  # a signal handler may come to `close` while this thread is inside `run`
         self._running: set[Attended] = set()
         self._count = 0
+        self._begun = False
         self._owner = os.getpid()
         self._since = 0
 
@@ -91,8 +91,9 @@ class LocalProcesses:
     def close(self) -> None:
         """End what is running, and what finished commands left running. Blocks for a fraction of a second."""
         with self._lock:
-            if self._owner != os.getpid() or not self._count:
+            if self._owner != os.getpid() or not self._begun:
                 return
+            self._begun = False
             running = [attended.traces for attended in self._running if attended.traces is not None]
         if self._leftovers == "end":
             running.append(Traces(mark=f"{self._mark}.", since=self._since))
@@ -103,26 +104,30 @@ class LocalProcesses:
         if self._guard is not None:
             self._guard.dismiss()
             self._guard = None
+        _to_close.pop(self._mark, None)
 
     def _prepare(self, command: Command, on_output: Callable[[bytes], None]) -> Attended:
         with self._lock:
             self._count += 1
-            if self._count == 1:
-                self._before_the_first()
+            if not self._begun:
+                self._begin()
             attended = Attended(command, on_output, f"{self._mark}.{self._count}.", self._graces)
             self._running.add(attended)
         return attended
 
-    def _before_the_first(self) -> None:
+    def _begin(self) -> None:
+        """What must be ready before the first command, and before the first after `close`."""
+        self._begun = True
         own = read_process(os.getpid())
         self._since = own.started if own else 0
-        if self._record is not None:
-            self._record.write()
-        if self._wants_guard:
-            self._guard = Guard(f"{self._mark}.", self._since)
+        with contextlib.suppress(OSError):  # precautions: if they fail, commands must run all the same
+            if self._record is not None:
+                self._record.write()
+            if self._wants_guard:
+                self._guard = Guard(f"{self._mark}.", self._since)
         if not _to_close:
             atexit.register(close_all)
-        _to_close.add(self)
+        _to_close[self._mark] = self
 
     def _attend(self, attended: Attended, deliver: _Delivery) -> None:
         """What the attending thread does: the end is delivered first, then what is left of the output is drained."""
@@ -137,12 +142,12 @@ class LocalProcesses:
         attended.linger()
 
 
-_to_close: weakref.WeakSet[LocalProcesses] = weakref.WeakSet()
+_to_close: dict[str, LocalProcesses] = {}
 
 
 def close_all() -> None:
     """End every command of this process. Happens at exit; a host that dies of a signal calls it before."""
-    for processes in list(_to_close):
+    for processes in list(_to_close.values()):
         processes.close()
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from antiphon.tools.faults import OperationAborted
+from antiphon.tools.faults import OperationAborted, ToolFault, fault_text
 from antiphon.tools.ignore_levels import Level, LevelReader
 from antiphon.tools.port import Entry, Files, Kind
 
@@ -65,6 +65,20 @@ def walk(files: Files, folder: str, rules: WalkRules, stopped: Callable[[], bool
         if is_folder and (inner := _readable(files, f"{folder}/{path}")) is not None:
             below = reader.inside(here.level, f"{real}/{path}", {each.name for each in inner})
             todo.append(_Folder(path + "/", iter(inner), below))
+
+
+def kind_at(files: Files, path: str) -> Kind:
+    """What there is to search at an absolute path; links count as what they lead to.
+
+    Raises:
+        ToolFault: nothing, or nothing that may be looked at.
+    """
+    try:
+        return files.stat(path).kind
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ToolFault(f"Path not found: {path}") from error
+    except OSError as error:
+        raise ToolFault(fault_text(error, "stat", path)) from error
 
 
 @dataclass(slots=True)
