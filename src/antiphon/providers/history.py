@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
-
-import msgspec
 
 from antiphon.core.messages import Message, SystemMessage
 from antiphon.core.transcript import Transcript
@@ -47,6 +46,21 @@ class Fold(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds the items of a request and mostly is the same from turn to turn."""
+
+    headers: dict[str, str]
+    opening: bytes
+
+
+def opening_of(fields: JsonObject, name: str, first: Sequence[JsonObject] = ()) -> bytes:
+    """The beginning of a body: the fields, then the list `name` with its first items."""
+    head = wire_json.encode(fields)
+    before = head[:-1] + b"," if len(head) > 2 else b"{"
+    return b"".join((before, wire_json.encode(name), b":[", *_encoded(first)))
+
+
 @final
 class History:
     """One conversation in one wire format. `in_place`: later system messages are items, too."""
@@ -59,7 +73,7 @@ class History:
         self._joined = bytearray()  # finished items, each followed by a comma
         self._recent: list[tuple[int, JsonObject]] = []  # offset and value of the last items, for marks
         self._tail: list[JsonObject] = []
-        self._kept: tuple[object, object, msgspec.Raw] | None = None
+        self._frame: tuple[object, object, Frame] | None = None
         self.length = 0
         """Messages that were fed."""
 
@@ -93,11 +107,11 @@ class History:
         """The estimate for the messages that were fed."""
         return self._estimate.now
 
-    def kept(self, of: object, how: object, make: Callable[[], JsonValue]) -> msgspec.Raw:
-        """The JSON of a value that is made from `of`, kept until another one comes (or it is made another way)."""
-        if self._kept is None or self._kept[0] is not of or self._kept[1] != how:
-            self._kept = (of, how, msgspec.Raw(wire_json.encode(make())))
-        return self._kept[2]
+    def framed(self, of: object, how: object, make: Callable[[], Frame]) -> Frame:
+        """The frame for the next request. It is made again if `of` is another object or `how` another value."""
+        if self._frame is None or self._frame[0] is not of or self._frame[1] != how:
+            self._frame = (of, how, make())
+        return self._frame[2]
 
     @property
     def size(self) -> int:
@@ -117,19 +131,23 @@ class History:
         last: Sequence[JsonObject] = (),
         start: int = 0,
     ) -> bytes:
-        """The request body: `fields`, and the items as the list `name`, between `first` and `last`.
+        """The request body: `fields`, and the items as the list `name`, between `first` and `last` (see `enclosed`)."""
+        return self.enclosed(opening_of(fields, name, first), mark, last, start)
+
+    def enclosed(
+        self, opening: bytes, mark: Mark | None = None, last: Sequence[JsonObject] = (), start: int = 0
+    ) -> bytes:
+        """The request body that begins with `opening` (`opening_of`), with `last` behind the items.
 
         `mark` is offered the items from the end on, until it takes one. `start` leaves out finished items: as many
         bytes of `unmarked`.
         """
-        head = wire_json.encode(fields)
-        opening = b'%s"%s":[' % (head[:-1] + b"," if len(head) > 2 else b"{", name.encode())
         tail = list(self._tail)
         if mark is not None and _mark_last(tail, mark):
             mark = None
         with memoryview(self._joined) as joined:
             finished = self._finished(joined, mark, start)
-            parts = [opening, *_encoded(first), *finished, *_encoded(tail), *_encoded(last)]
+            parts = [opening, *finished, *_encoded(tail), *_encoded(last)]
             return b"".join(_closed([part for part in parts if len(part)]))
 
     def unmarked(self) -> bytes:

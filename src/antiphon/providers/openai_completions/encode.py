@@ -17,7 +17,7 @@ from antiphon.providers.dialects import OPENAI_HOST, ChatDialect, chat_dialect, 
 from antiphon.providers.estimate import output_cap
 from antiphon.providers.failures import RequestRefused, cannot_send
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import History, HistoryCache
+from antiphon.providers.history import Frame, History, HistoryCache, opening_of
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, rewriter, system_role
 from antiphon.providers.openai_completions.thinking import Thought, thinking_fields
@@ -35,43 +35,38 @@ def encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> 
     Raises:
         RequestRefused: a tool insists on constrained sampling that it cannot have.
     """
-    model = request.model
-    flags = chat_dialect(model)
-    state = folded_state(request.messages)
     try:
-        return _encode(request, options, cache, model, flags, state)
+        return _encode(request, options, cache)
     except NotConvertible as error:
         raise RequestRefused(cannot_send(str(error))) from error
 
 
-def _encode(
-    request: ModelRequest,
-    options: CallOptions,
-    cache: HistoryCache,
-    model: Model,
-    flags: ChatDialect,
-    state: SystemState,
-) -> HttpRequest:
+def _encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> HttpRequest:
+    model, messages = request.model, request.messages
+    flags = chat_dialect(model)
+    state = folded_state(messages)
     grammars = grammars_of(state.tools, flags.supports_open_ai_grammar_tools)
-    anchor = tool_anchor(request.messages) if _adds_in_place(flags) else None
-    history = _history(cache, request.messages, model, flags, grammars, anchor)
-    tools = state.tools if anchor is None else anchor.tools
+    anchor = tool_anchor(messages) if _adds_in_place(flags) else None
+    history = _history(cache, messages, model, flags, grammars, anchor)
     cap = _cap(model, options, history)
-    fields = base_fields(model, flags, options, cap)
+    tools = state.tools if anchor is None else anchor.tools
+    needs_list = not tools and flags.requires_tools_with_tool_history and _has_tool_history(messages)
+    copilot = copilot_headers(model, messages)
     marker = _marker(flags, options)
-    fields.update(_tool_fields(flags, options, request.messages, has_tools=bool(tools)))
-    if tools:
-        fields["tools"] = history.kept(tools, marker, lambda: _tools(tools, flags, grammars, marker))
-    level = _level(model, options)
-    fields.update(thinking_fields(Thought(model, flags, level, options.thinking_budgets), cap))
-    fields.update(sampling_of(model, options))
-    first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags, marker)
+
+    def frame() -> Frame:
+        fields = base_fields(model, flags, options, cap)
+        if tools or needs_list:
+            fields["tools"] = _tools(tools, flags, grammars, marker)
+        fields.update(_rest(model, flags, options, cap, has_tools=bool(tools)))
+        first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags, marker)
+        headers = request_headers(messages, model, flags, options)
+        return Frame(headers, opening_of(fields, "messages", first))
+
+    framed = history.framed(state, (options, cap, needs_list, copilot), frame)
     mark = None if marker is None else lambda item: cache_marker(item, marker)
-    return HttpRequest(
-        url=f"{model.base_url.rstrip('/')}/chat/completions",
-        headers=request_headers(request.messages, model, flags, options),
-        body=history.body(fields, "messages", first, mark),
-    )
+    url = f"{model.base_url.rstrip('/')}/chat/completions"
+    return HttpRequest(url, framed.headers, history.enclosed(framed.opening, mark))
 
 
 def _adds_in_place(flags: ChatDialect) -> bool:
@@ -145,16 +140,16 @@ def _cache_fields(model: Model, flags: ChatDialect, options: CallOptions) -> Jso
     return fields
 
 
-def _tool_fields(
-    flags: ChatDialect, options: CallOptions, messages: Sequence[Message], *, has_tools: bool
-) -> JsonObject:
+def _rest(model: Model, flags: ChatDialect, options: CallOptions, cap: int | None, *, has_tools: bool) -> JsonObject:
+    """Tool choice, thinking, and what lies over everything."""
     fields: JsonObject = {}
     if has_tools and flags.zai_tool_stream:
         fields["tool_stream"] = True
-    if not has_tools and flags.requires_tools_with_tool_history and _has_tool_history(messages):
-        fields["tools"] = []
     if options.tool_choice is not None:
         fields["tool_choice"] = options.tool_choice
+    thought = Thought(model, flags, _level(model, options), options.thinking_budgets)
+    fields.update(thinking_fields(thought, cap))
+    fields.update(sampling_of(model, options))
     return fields
 
 
@@ -166,7 +161,7 @@ def _tools(
 ) -> list[JsonObject]:
     """The tool list; a cache marker goes on the last one."""
     encoded = encode_tools(tools, flags, grammars)
-    if marker is not None:
+    if encoded and marker is not None:
         encoded[-1] = {**encoded[-1], "cache_control": marker}
     return encoded
 

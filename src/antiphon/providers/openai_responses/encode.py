@@ -16,7 +16,7 @@ from antiphon.providers.dialects import OPENAI_HOST, ResponsesDialect, responses
 from antiphon.providers.estimate import output_cap
 from antiphon.providers.failures import RequestRefused, cannot_send
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import History, HistoryCache
+from antiphon.providers.history import Frame, History, HistoryCache, opening_of
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.levels import is_switched_off, word_for
 from antiphon.providers.openai_responses.call_ids import rewriter
@@ -63,23 +63,25 @@ def _encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) ->
     anchor = tool_anchor(messages) if _searches(flags) else None
     placing = Placing(_changes(flags), None if anchor is None else anchor.ordinal, in_place_effort is not None)
     history = _history(cache, messages, model, flags, grammars, placing)
+    cap = _cap(model, flags, options, history, signed_in)
     tools = () if placing.changes else state.tools if anchor is None else anchor.tools
-    fields: JsonObject = {"model": model.id, "stream": True, "store": False}
-    fields.update(_limits(model, flags, options, history, signed_in))
-    fields.update(_cache_fields(flags, options, signed_in))
-    if tools:
-        fields["tools"] = history.kept(tools, None, lambda: encode_tools(tools, flags, grammars))
-    if options.tool_choice is not None:
-        fields["tool_choice"] = options.tool_choice
-    fields.update(_reasoning(model, options, effort, FIXED_EFFORT if in_place_effort else effort))
-    fields.update(sampling_of(model, options))
-    first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags)
+
+    def frame() -> Frame:
+        fields: JsonObject = {"model": model.id, "stream": True, "store": False, **_limits(options, cap, signed_in)}
+        fields.update(_cache_fields(flags, options, signed_in))
+        if tools:
+            fields["tools"] = encode_tools(tools, flags, grammars)
+        if options.tool_choice is not None:
+            fields["tool_choice"] = options.tool_choice
+        fields.update(_reasoning(model, options, effort, FIXED_EFFORT if in_place_effort else effort))
+        fields.update(sampling_of(model, options))
+        first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags)
+        return Frame(_headers(messages, model, flags, options), opening_of(fields, "input", first))
+
+    framed = history.framed(state, (options, cap, copilot_headers(model, messages)), frame)
     last = [configuration_update(in_place_effort)] if in_place_effort else []
-    sent = HttpRequest(
-        url=f"{model.base_url.rstrip('/')}/responses",
-        headers=_headers(messages, model, flags, options),
-        body=history.body(fields, "input", first, last=last),
-    )
+    url = f"{model.base_url.rstrip('/')}/responses"
+    sent = HttpRequest(url, framed.headers, history.enclosed(framed.opening, last=last))
     return Encoded(sent, {name: grammar.argument for name, grammar in grammars.items()}, in_place_effort)
 
 
@@ -113,13 +115,19 @@ def _history(
     return cache.history(messages, (model, grammars, placing), make)
 
 
-def _limits(
-    model: Model, flags: ResponsesDialect, options: CallOptions, history: History, signed_in: bool
-) -> JsonObject:
+def _cap(model: Model, flags: ResponsesDialect, options: CallOptions, history: History, signed_in: bool) -> int | None:
+    """The output limit, if one is sent."""
+    if not flags.supports_max_output_tokens or signed_in:
+        return None
+    if options.is_raw:
+        return None if options.max_tokens is None else max(MIN_OUTPUT_TOKENS, options.max_tokens)
+    return max(MIN_OUTPUT_TOKENS, output_cap(model, options.max_tokens, history.tokens.tokens))
+
+
+def _limits(options: CallOptions, cap: int | None, signed_in: bool) -> JsonObject:
     fields: JsonObject = {}
-    cap = options.max_tokens if options.is_raw else output_cap(model, options.max_tokens, history.tokens.tokens)
-    if cap is not None and flags.supports_max_output_tokens and not signed_in:
-        fields["max_output_tokens"] = max(MIN_OUTPUT_TOKENS, cap)
+    if cap is not None:
+        fields["max_output_tokens"] = cap
     if options.temperature is not None and not signed_in:
         fields["temperature"] = options.temperature
     tier = options.raw_get("serviceTier")
