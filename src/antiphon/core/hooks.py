@@ -21,7 +21,7 @@ from antiphon.core.wire import JsonObject
 
 
 @final
-class Context(Struct, frozen=True):
+class Context(Struct, frozen=True, gc=False):
     """What the model may see: messages, and the tools that can run. `tools` None: none were given."""
 
     messages: Sequence[Message] = ()
@@ -29,7 +29,7 @@ class Context(Struct, frozen=True):
 
 
 @final
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """A finished turn. `context` holds its answer and results; `new_messages` is what the run would return now."""
 
     message: AssistantMessage
@@ -39,7 +39,7 @@ class Turn(Struct, frozen=True):
 
 
 @final
-class RequestInfo(Struct, frozen=True):
+class RequestInfo(Struct, frozen=True, gc=False):
     """A request about to leave."""
 
     context: Context
@@ -48,7 +48,7 @@ class RequestInfo(Struct, frozen=True):
 
 
 @final
-class BeforeToolCall(Struct, frozen=True):
+class BeforeToolCall(Struct, frozen=True, gc=False):
     """A call that passed its checks. `args` is the object the tool will get: edits count and are not checked again."""
 
     assistant_message: AssistantMessage
@@ -58,7 +58,7 @@ class BeforeToolCall(Struct, frozen=True):
 
 
 @final
-class AfterToolCall(Struct, frozen=True):
+class AfterToolCall(Struct, frozen=True, gc=False):
     """An executed call. `result` and `is_error` are what the tool gave, before overrides."""
 
     assistant_message: AssistantMessage
@@ -70,7 +70,7 @@ class AfterToolCall(Struct, frozen=True):
 
 
 @final
-class BeforeDecision(Struct, frozen=True):
+class BeforeDecision(Struct, frozen=True, gc=False):
     """Refuse a call. `terminate` exactly true: no further request is needed for it."""
 
     block: bool = False
@@ -79,7 +79,7 @@ class BeforeDecision(Struct, frozen=True):
 
 
 @final
-class AfterOverride(Struct, frozen=True):
+class AfterOverride(Struct, frozen=True, gc=False):
     """Fields of a result to replace, one by one, without merging. UNSET and None: keep what the tool gave."""
 
     content: Content | UnsetType | None = UNSET
@@ -91,7 +91,7 @@ class AfterOverride(Struct, frozen=True):
 
 
 @final
-class RequestUpdate(Struct, frozen=True):
+class RequestUpdate(Struct, frozen=True, gc=False):
     """Replace context, model or level, for this request and all later ones of the run."""
 
     context: Context | None = None
@@ -100,7 +100,7 @@ class RequestUpdate(Struct, frozen=True):
 
 
 @final
-class NextTurn(Struct, frozen=True):
+class NextTurn(Struct, frozen=True, gc=False):
     """The same before a further turn, and messages to announce and append first."""
 
     messages: Sequence[Message] = ()

@@ -38,7 +38,7 @@ NOTHING_USED = Tally()
 
 
 @final
-class LimitReached(Struct, frozen=True):
+class LimitReached(Struct, frozen=True, gc=False):
     """Which bound ended a run: its name, what was allowed, what was reached."""
 
     name: EndReason

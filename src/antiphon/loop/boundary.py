@@ -150,6 +150,13 @@ class Boundary:
         self.pump = Pump(self.loop, tell_progress)
         self.pump_fault: BaseException | None = None
 
+    def dissolve(self) -> None:
+        """Let go of everything that refers back to the run, so that it is freed without the cycle collector."""
+        self.audience.report_to(_unheard)
+        self.calls.dissolve()
+        self.leash.dissolve()
+        self.pump = Pump(self.loop, _no_progress)
+
     def _must_not_be_cut(self) -> bool:
         """A store may finish writing; a lone call that was told to stop has a time limit of its own."""
         return self.audience.busy_with_critical() or (self.alone is not None and self.alone.stopping)
@@ -308,3 +315,11 @@ class Boundary:
             self.signal.abort("cancelled")
         self.leash.rest()
         self.leash.pull_after(self.config.close_timeout)
+
+
+def _unheard(_where: str, _error: BaseException, _event: AgentEvent | None) -> None:
+    return None
+
+
+async def _no_progress() -> None:
+    return None

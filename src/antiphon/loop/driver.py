@@ -80,6 +80,7 @@ class Driver:
                 self._deadline.cancel()
             if b.calls.calls or isinstance(self._deadline, asyncio.Task):
                 await b.calls.leave()
+            b.dissolve()
         if b.exit is not None:
             raise b.exit
         if b.cancelled:

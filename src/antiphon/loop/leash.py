@@ -76,6 +76,7 @@ class Leash:
         "_timer",
         "exempt",
         "loop",
+        "stream_is_open",
     )
 
     def __init__(self, on_cancelled: Callable[[], None], patience: float) -> None:
@@ -92,6 +93,9 @@ class Leash:
         self._impatience: asyncio.TimerHandle | None = None
         self._on_cancelled = on_cancelled
         self.exempt: Callable[[], bool] = _never
+        self.stream_is_open = False
+        """A stream may have a time-out around its events. If it strikes while a listener is waited for, the stream can
+        take it back only when it is closed: until then nobody can know whom a cancellation means."""
 
     # -- pulling --------------------------------------------------------------------------------------------------
 
@@ -136,6 +140,11 @@ class Leash:
             self._own += 1
             self._task.cancel()
 
+    def dissolve(self) -> None:
+        """The run is over: refer back to it no more."""
+        self._on_cancelled = _nothing
+        self.exempt = _never
+
     # -- holding --------------------------------------------------------------------------------------------------
 
     def hold(self, awaitable: Awaitable[T], within: float | None = None) -> Awaitable[T]:
@@ -158,14 +167,15 @@ class Leash:
             self.lose_patience_after(within)
 
     def end(self) -> None:
-        """Nobody is held any more: whatever cancellation is left is one of the run."""
+        """Nobody is held any more: whatever cancellation is left is one of the run, unless a stream is open."""
         self._held -= 1
         if self._held == 0:
             self._pulled = 0
             if self._impatience is not None:
                 self._impatience.cancel()
                 self._impatience = None
-            self.judge()
+            if not self.stream_is_open:
+                self.judge()
 
     def caught(self) -> bool:
         """A cancellation arrived while foreign code is held. True if that code has had its chances."""
@@ -174,6 +184,10 @@ class Leash:
         else:  # from outside, or from a time-out of the foreign code itself: it will take that back
             self.lose_patience_after(self._patience)
         return self._pulled > PULLS
+
+    def cancelled(self) -> bool:
+        """Is there a cancellation that was neither taken back nor noticed so far?"""
+        return self._task.cancelling() > self._outside
 
     def was_cut(self) -> bool:
         """Was what is held now cancelled by the run, or from outside?"""
@@ -242,7 +256,14 @@ def _relay(future: Any, loop: asyncio.AbstractEventLoop) -> Any:
         return future  # no future that is awaited, or one of another loop: the event loop says so itself
     future._asyncio_future_blocking = False
     relay = loop.create_future()
-    future.add_done_callback(lambda _: None if relay.done() else relay.set_result(None))
+
+    def ended(_: Any) -> None:
+        if not relay.done():
+            relay.set_result(None)
+        elif not future.cancelled():
+            future.exception()  # if it was given up, nobody else looks at it
+
+    future.add_done_callback(ended)
     relay._asyncio_future_blocking = True
     return relay
 
@@ -294,3 +315,7 @@ class _Steps:
 
 def _never() -> bool:
     return False
+
+
+def _nothing() -> None:
+    return None

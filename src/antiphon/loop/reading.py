@@ -34,6 +34,8 @@ class Position(Protocol):
 async def read_response(b: Boundary, position: Position, stream: ModelStream, command: CallModel) -> Input:
     """Ask the model and read its answer. Gives the answer, or a fault."""
     events: Any = None
+    failed: BaseException | None = None
+    b.leash.stream_is_open = True
     try:
         events = stream(command.request)
         if not hasattr(events, "__aiter__"):
@@ -42,19 +44,29 @@ async def read_response(b: Boundary, position: Position, stream: ModelStream, co
         if message is None:
             message = await _result_of(b, events)
         given: Input = Answered(_final(message))
-    except ListenerEnds as end:
-        given = b.fault(cast("BaseException", end.__cause__))
+    except GeneratorExit:  # the run itself is closed, without an event loop to wait in
+        raise
     except BaseException as error:  # noqa: BLE001 - the border to a provider
+        failed = error
         if isinstance(error, LetGo) or isinstance(error.__cause__, LetGo):
             b.abandoned.append("model stream")
             events = None  # whoever holds it still runs: it cannot be closed
-        if isinstance(error, Cut) and b.signal.aborted:
-            given = b.fault(Cut("Request was aborted"))
-        else:
-            given = b.escaped("model stream", error)
-    finally:
-        await _close(b, events)
-    return given
+    await _close(b, events)
+    b.leash.stream_is_open = False
+    if b.leash.cancelled():
+        b.leash.judge()
+    return given if failed is None else _failure(b, failed)
+
+
+def _failure(b: Boundary, error: BaseException) -> Input:
+    """What it means that a response could not be read to its end."""
+    if isinstance(error, ListenerEnds):
+        return b.fault(cast("BaseException", error.__cause__))
+    if not isinstance(error, Cut):
+        return b.escaped("model stream", error)
+    if b.signal.aborted:
+        return b.fault(Cut("Request was aborted"))
+    return b.failed("model stream", StreamBroken("the model stream cancelled the task that reads it"))
 
 
 def _awaitable(given: Any) -> Any:
@@ -121,6 +133,8 @@ async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessag
                 fault = b.listener_failed(error, command)
             if fault is not None:
                 raise ListenerEnds from fault
+            if b.leash.cancelled():
+                raise Cut("cancelled while the answer was read")
 
 
 async def _wait(b: Boundary, pending: Any, waits_for: Any = None) -> Any:
@@ -128,17 +142,21 @@ async def _wait(b: Boundary, pending: Any, waits_for: Any = None) -> Any:
     silence = b.config.stream_idle_timeout
     try:
         if hasattr(pending, "send"):
-            return await b.leash.go_on(pending, waits_for, silence)
-        return await b.leash.hold(pending, silence)
+            event = await b.leash.go_on(pending, waits_for, silence)
+        else:
+            event = await b.leash.hold(pending, silence)
     except StopAsyncIteration:
         return _ENDED
     except Cut as cut:
         raise _silent(b, cut) from cut
+    if b.leash.cancelled() and type(event) is not Done and type(event) is not Failed:
+        raise Cut("cancelled while the answer was read")
+    return event
 
 
 def _silent(b: Boundary, cut: Cut) -> Exception:
     """What it means that waiting for the stream was cut: an abort, or else it was silent for too long."""
-    if b.signal.aborted:
+    if b.signal.aborted or b.leash.cancelled():
         return cut
     return StreamBroken(f"the model stream was silent for {b.config.stream_idle_timeout:g} seconds")
 

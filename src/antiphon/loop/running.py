@@ -257,6 +257,12 @@ class RunningCalls:
         """Is it one of these calls that this task executes?"""
         return any(call.task is task for call in self.calls.values())
 
+    def dissolve(self) -> None:
+        """The run is over: refer back to it no more."""
+        self.post = _deaf
+        self.exits = _deaf
+        self.context = Context
+
     async def leave(self) -> None:
         """Cancel what still runs: the run is over in a way that leaves calls open."""
         calls = list(self.calls.values())
@@ -267,6 +273,10 @@ class RunningCalls:
 
 
 def _nothing() -> None:
+    return None
+
+
+def _deaf(_news: Any) -> None:
     return None
 
 

@@ -222,9 +222,39 @@ def _signature(
 ) -> Signature:
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f"{function.__qualname__} yields; a tool returns its result and reports progress by ctx.update")
-    if schema is None:
+    if schema is not None:
+        return _raw_signature(function, schema, names)
+    key = None if names else _key(function)
+    if key is None:
         return read_signature(function, ToolContext, names, known)
-    return _raw_signature(function, schema, names)
+    found = _KNOWN.get(key)
+    if found is None:
+        if len(_KNOWN) >= KNOWN_SIGNATURES:
+            _KNOWN.clear()
+        found = _KNOWN[key] = read_signature(function, ToolContext, names, known)
+    return found
+
+
+KNOWN_SIGNATURES = 1024
+"""How many signatures are remembered: a program that makes the same tool for each of its agents reads it once."""
+
+_KNOWN: dict[Any, Signature] = {}
+_SAME_EVERYWHERE = frozenset({"str", "int", "float", "bool", "None", "list[str]", "dict[str, str]"})
+
+
+def _key(function: Callable[..., Any]) -> Any:
+    """What decides how a function reads, if that can be said without reading it; else nothing."""
+    code = getattr(function, "__code__", None)
+    annotations: dict[str, Any] = getattr(function, "__annotations__", {})
+    if code is None or any(isinstance(a, str) and a not in _SAME_EVERYWHERE for a in annotations.values()):
+        return None
+    defaults = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))  # type: ignore[attr-defined]
+    key = (code, function.__doc__, tuple(annotations.items()), defaults, inspect.unwrap(function) is function)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key if key[-1] else None
 
 
 def _raw_signature(function: Callable[..., Any], schema: JsonObject, names: Mapping[str, str]) -> Signature:
