@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import final
+from functools import partial
+from typing import cast, final
 
 
 class Signal:
@@ -49,7 +50,7 @@ class Signal:
             self._callbacks = {}
         callbacks = self._callbacks
         callbacks[key] = callback
-        return lambda: callbacks.pop(key, None) and None
+        return cast("Callable[[], None]", partial(callbacks.pop, key, None))  # what it gives concerns nobody
 
     def _abort(self, reason: str | None) -> None:
         if self._aborted:
@@ -76,8 +77,18 @@ def _report(error: Exception) -> None:
     loop.call_exception_handler({"message": "a callback of an abort signal failed", "exception": error})
 
 
+class AbortableSignal(Signal):
+    """A signal for whoever may abort it; everybody else sees a `Signal`."""
+
+    __slots__ = ()
+
+    def abort(self, reason: str) -> None:
+        """Abort; a second call changes nothing."""
+        self._abort(reason)
+
+
 @final
-class DerivedSignal(Signal):
+class DerivedSignal(AbortableSignal):
     """Aborted with its parent or by itself, never the other way round. Costs nothing until somebody listens."""
 
     __slots__ = ("_parent", "_unhook")
@@ -99,10 +110,6 @@ class DerivedSignal(Signal):
         if self._unhook is None and not self.aborted:
             self._unhook = self._parent.on_abort(lambda: self._abort(self._parent.reason))
         return super().on_abort(callback)
-
-    def abort(self, reason: str) -> None:
-        """Abort this signal alone."""
-        self._abort(reason)
 
     def release(self) -> None:
         """Let go of the parent: whoever listened has ended."""

@@ -17,7 +17,7 @@ from antiphon.core.events import AgentEvent
 from antiphon.core.hooks import Context
 from antiphon.core.messages import Message
 from antiphon.core.states import Fault, Input
-from antiphon.loop.abort import DerivedSignal
+from antiphon.loop.abort import AbortableSignal
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.leash import Cut, Leash, LetGo, foreign_cancelled
 from antiphon.loop.outcome import FaultRecord
@@ -110,7 +110,7 @@ class Boundary:
     def __init__(
         self,
         config: LoopConfig,
-        signal: DerivedSignal,
+        signal: AbortableSignal,
         audience: Audience,
         context: Callable[[], Context],
         inbox: deque[Input],

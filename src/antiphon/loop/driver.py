@@ -24,7 +24,7 @@ from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelStream
 from antiphon.core.response_events import Start
 from antiphon.loop import questions
-from antiphon.loop.abort import DerivedSignal
+from antiphon.loop.abort import AbortableSignal
 from antiphon.loop.boundary import Audience, Boundary
 from antiphon.loop.config import LoopConfig, SystemClock
 from antiphon.loop.lone_call import run_alone
@@ -45,7 +45,7 @@ class Driver:
         self,
         config: LoopConfig,
         stream: ModelStream,
-        signal: DerivedSignal,
+        signal: AbortableSignal,
         audience: Audience,
         *,
         raises: bool = False,

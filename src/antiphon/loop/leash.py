@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from types import coroutine
 from typing import Any, Protocol, TypeVar, cast, final
 
 T = TypeVar("T")
@@ -155,18 +156,53 @@ class Leash:
             LetGo: the run cancelled it, and it did not stop.
             ForeignCancelled: it raised `CancelledError` although nobody cancelled it.
         """
-        return _Held(self, started(awaitable), None, within, first=True)
+        return self._step(started(awaitable), None, within, True)
 
     def go_on(self, foreign: Foreign, future: Any, within: float | None = None) -> Awaitable[Any]:
         """The same for foreign code that was stepped once already and waits for `future`."""
-        return _Held(self, foreign, future, within, first=False)
+        return self._step(foreign, future, within, False)
 
-    def begin(self, within: float | None) -> None:
+    @coroutine
+    def _step(self, foreign: Foreign, future: Any, within: float | None, stepping: bool) -> Generator[Any, None, Any]:
+        """Step the foreign code as a task would: what it yields is waited for, what arrives is thrown into it."""
+        error: BaseException | None = None
+        self._begin(within)
+        try:
+            while True:
+                if stepping:
+                    try:
+                        future = foreign.send(None) if error is None else foreign.throw(error)
+                    except StopIteration as stop:
+                        return stop.value
+                    except asyncio.CancelledError as own:
+                        if self.was_cut():
+                            raise Cut("cancelled by the run") from None
+                        raise foreign_cancelled(own) from own
+                stepping, error = True, None
+                try:
+                    yield future if future is None or type(future) is asyncio.Future else _relay(future, self.loop)
+                except asyncio.CancelledError as arrived:
+                    if self.caught():
+                        _abandon(foreign)
+                        raise LetGo("it ignored every cancellation") from None
+                    if _passed_on(future):
+                        stepping = False
+                    else:
+                        error = arrived
+                except GeneratorExit:  # the run itself is closed, without an event loop to wait in
+                    _abandon(foreign)
+                    raise
+                except RuntimeError as refused:  # the event loop does not know what it was given
+                    error = refused
+        finally:
+            self._end()
+
+    def _begin(self, within: float | None) -> None:
         self._held += 1
         if within is not None:
             self.lose_patience_after(within)
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Nobody is held any more: whatever cancellation is left is one of the run, unless a stream is open."""
         self._held -= 1
         if self._held == 0:
@@ -204,50 +240,6 @@ class Leash:
         while self._own:
             self._own -= 1
             self._task.uncancel()
-
-
-@final
-class _Held(Awaitable[T]):
-    __slots__ = ("first", "foreign", "future", "leash", "within")
-
-    def __init__(self, leash: Leash, foreign: Foreign, future: Any, within: float | None, *, first: bool) -> None:
-        self.leash, self.foreign, self.future, self.within, self.first = leash, foreign, future, within, first
-
-    def __await__(self) -> Generator[Any, None, T]:
-        """Step the foreign code as a task would: what it yields is waited for, what arrives is thrown into it."""
-        leash, foreign, future = self.leash, self.foreign, self.future
-        error: BaseException | None = None
-        stepping = self.first
-        leash.begin(self.within)
-        try:
-            while True:
-                if stepping:
-                    try:
-                        future = foreign.send(None) if error is None else foreign.throw(error)
-                    except StopIteration as stop:
-                        return cast("T", stop.value)
-                    except asyncio.CancelledError as own:
-                        if leash.was_cut():
-                            raise Cut("cancelled by the run") from None
-                        raise foreign_cancelled(own) from own
-                stepping, error = True, None
-                try:
-                    yield future if future is None or type(future) is asyncio.Future else _relay(future, leash.loop)
-                except asyncio.CancelledError as arrived:
-                    if leash.caught():
-                        _abandon(foreign)
-                        raise LetGo("it ignored every cancellation") from None
-                    if _passed_on(future):
-                        stepping = False
-                    else:
-                        error = arrived
-                except GeneratorExit:  # the run itself is closed, without an event loop to wait in
-                    _abandon(foreign)
-                    raise
-                except RuntimeError as refused:  # the event loop does not know what it was given
-                    error = refused
-        finally:
-            leash.end()
 
 
 def _relay(future: Any, loop: asyncio.AbstractEventLoop) -> Any:

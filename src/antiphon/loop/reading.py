@@ -34,16 +34,17 @@ class Position(Protocol):
 async def read_response(b: Boundary, position: Position, stream: ModelStream, command: CallModel) -> Input:
     """Ask the model and read its answer. Gives the answer, or a fault."""
     events: Any = None
+    answer: AssistantMessage | None = None
     failed: BaseException | None = None
     b.leash.stream_is_open = True
     try:
         events = stream(command.request)
         if not hasattr(events, "__aiter__"):
             events = await b.leash.hold(_awaitable(events))
-        message = await _read(b, position, events)
-        if message is None:
-            message = await _result_of(b, events)
-        given: Input = Answered(_final(message))
+        answer = await _read(b, position, events)
+        if answer is None:
+            answer = await _result_of(b, events)
+        answer = _final(answer)
     except GeneratorExit:  # the run itself is closed, without an event loop to wait in
         raise
     except BaseException as error:  # noqa: BLE001 - the border to a provider
@@ -55,7 +56,7 @@ async def read_response(b: Boundary, position: Position, stream: ModelStream, co
     b.leash.stream_is_open = False
     if b.leash.cancelled():
         b.leash.judge()
-    return given if failed is None else _failure(b, failed)
+    return Answered(cast("AssistantMessage", answer)) if failed is None else _failure(b, failed)
 
 
 def _failure(b: Boundary, error: BaseException) -> Input:
