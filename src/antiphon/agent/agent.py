@@ -38,7 +38,7 @@ from antiphon.core.system_state import initial_system_message
 from antiphon.core.toolbox import NO_TOOLS, Toolbox
 from antiphon.core.transcript import Transcript
 from antiphon.errors import AgentBusy, CannotContinue, LimitStillReached, NothingToContinue, WouldDeadlock
-from antiphon.loop.abort import DerivedSignal, Signal
+from antiphon.loop.abort import AbortableSignal
 from antiphon.loop.config import SYSTEM_CLOCK, LoopConfig
 from antiphon.loop.driver import Driver
 from antiphon.loop.given import as_message, as_messages
@@ -409,7 +409,6 @@ class Agent:
 
     def _release(self, active: _ActiveRun) -> None:
         self._active = None
-        active.signal.release()
         self._view.end_run()
         active.released.set_result(None)
 
@@ -451,6 +450,6 @@ class _ActiveRun:
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
-        self.signal = DerivedSignal(Signal())
+        self.signal = AbortableSignal()
         self.task = asyncio.current_task()
         self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -33,6 +33,8 @@ from antiphon.core.states import (
     State,
 )
 
+_NO_DOUBLES: frozenset[int] = frozenset()
+
 Close = Callable[[Run, After, AssistantMessage, tuple[ToolResultMessage, ...], bool, list[Command]], State]
 """What follows when all calls are settled: run, plan, answer, results in call order, unanimous terminate, commands."""
 
@@ -56,7 +58,7 @@ def open_batch(message: AssistantMessage, calls: tuple[ToolCall, ...], run: Run)
 def _doubles(calls: tuple[ToolCall, ...], rule: str) -> frozenset[int]:
     """Positions to refuse because their id is not the only one of its kind."""
     if rule == "allow" or len(calls) < 2 or len({c.id for c in calls}) == len(calls):
-        return frozenset()
+        return _NO_DOUBLES
     positions: dict[str, list[int]] = {}
     for position, call in enumerate(calls):
         positions.setdefault(call.id, []).append(position)
@@ -183,7 +185,7 @@ def refuse_all(
         message=message,
         calls=calls,
         one_by_one=True,
-        doubles=frozenset(),
+        doubles=_NO_DOUBLES,
         looked_at=len(calls),
         running=0,
         reserved=run.tally,

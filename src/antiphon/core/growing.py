@@ -24,6 +24,8 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
     def append(self, item: T) -> Grown[T]:
         """A window with one more item; this one still shows what it showed."""
         items = self.items
+        if self.count == 0:
+            return Grown([item], 1)  # the empty one is shared by everybody
         if len(items) != self.count:
             items = items[: self.count]
         items.append(item)
@@ -50,6 +52,9 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
         return isinstance(other, Grown) and self.tuple() == other.tuple()
 
 
+_EMPTY: Grown[Any] = Grown([], 0)
+
+
 def grown() -> Grown[Any]:
-    """An empty sequence with storage of its own."""
-    return Grown([], 0)
+    """An empty sequence. It gets storage with its first item."""
+    return _EMPTY

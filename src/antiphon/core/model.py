@@ -57,5 +57,9 @@ class Model(Wire, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=Fal
     prompt_cache: Any | UnsetType = UNSET
     compat: JsonObject | UnsetType = UNSET
 
+    def __repr__(self) -> str:
+        """Without headers, which may hold a key."""
+        return f"<Model {self.provider}/{self.id} over {self.api}>"
+
 
 UNKNOWN_MODEL = Model(id="unknown", provider="unknown", api="unknown")

@@ -59,6 +59,10 @@ class ModelRequest(Struct, frozen=True, gc=False):
     session_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Without key and options: a request that is printed must not tell a secret."""
+        return f"<ModelRequest to {self.model.provider}/{self.model.id}, {len(self.messages)} messages>"
+
 
 class ModelStream(Protocol):
     """Ask a model. A failed request is a `Failed` event, never an exception.
