@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, cast, final
+from typing import Literal, TypeAlias, cast, final
 
 from msgspec import Struct
 
@@ -58,8 +58,8 @@ def open_calls(items: Sequence[Contribution]) -> list[OpenCall]:
     answered = Counter(
         message.tool_call_id for item in behind for message in item.messages if type(message) is ToolResultMessage
     )
-    started = {record.get("position") for record in _records(item.entry for item in behind)}
-    recorded = bool(started) or any(True for _ in _records(item.entry for item in items[:at]))
+    started = set(_started(item.entry for item in behind))
+    recorded = bool(started) or any(True for _ in _started(item.entry for item in items[:at]))
     found: list[OpenCall] = []
     for position, call in enumerate(calls_of(answer)):
         if answered[call.id]:
@@ -82,10 +82,15 @@ def _last_answer(items: Sequence[Contribution]) -> int | None:
     return None
 
 
-def _records(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
+def _started(entries: Iterable[Entry]) -> Iterable[int]:
+    """Positions of the calls that records say were started."""
     for entry in entries:
-        if type(entry) is CustomEntry and entry.custom_type == CALL_STARTED and isinstance(entry.data, dict):
-            yield cast("dict[str, Any]", entry.data)
+        if type(entry) is CustomEntry and entry.custom_type == CALL_STARTED:
+            match entry.data:
+                case {"position": int(position)}:
+                    yield position
+                case _:
+                    pass
 
 
 def interrupted_result(open_call: OpenCall, timestamp: int | float) -> ToolResultMessage:

@@ -42,7 +42,8 @@ def converted_message(message: Message) -> tuple[Message, ...]:
 def _content_of(data: JsonObject) -> Content | None:
     match data.get("role"):
         case "custom":
-            return content_from_wire(data.get("content"))
+            content = data.get("content")
+            return content_from_wire(content if isinstance(content, str | list) else None)
         case "bashExecution" if not data.get("excludeFromContext"):
             return (Text(text=shell_text(data)),)
         case "branchSummary":

@@ -270,7 +270,7 @@ def _read_fields(data: JsonObject, kind: type[Struct]) -> tuple[JsonObject, Json
         read = _READERS.get(name)
         try:
             fields[info.name] = read(value) if read else msgspec.convert(value, info.type)
-        except (msgspec.ValidationError, WireError, TypeError):
+        except (msgspec.ValidationError, WireError, ValueError):
             extra[name] = value
     return fields, extra
 
@@ -279,25 +279,35 @@ def message_of(given: JsonObject) -> Message:
     """The message, or, if it has a member of the wrong type, the same kept whole as a host message."""
     try:
         return message_from_wire(given)
-    except WireError:
+    except (WireError, TypeError, ValueError):  # a content that is no list, a text that is no text
         return HostMessage(extra=given)
 
 
 def _content(given: JsonValue) -> str | Content:
-    return given if isinstance(given, str) else content_from_wire(given)
+    if given is not None and not isinstance(given, str | list):
+        raise WireError("a content must be a text or a list of blocks")
+    try:
+        return given if isinstance(given, str) else content_from_wire(given)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"a content with a block that is none: {error}") from error
+
+
+def _object(given: JsonValue) -> JsonObject:
+    if not isinstance(given, dict):
+        raise WireError("a JSON object is missing")
+    return cast("JsonObject", given)
 
 
 def _usage(given: JsonValue) -> Usage:
     """Usage without members that we do not know."""
-    known = {k: v for k, v in given.items() if k in Usage.__struct_encode_fields__}
-    cost = known.get("cost")
-    if isinstance(cost, dict):
-        known["cost"] = {k: v for k, v in cast("JsonObject", cost).items() if k in Cost.__struct_encode_fields__}
+    known = {k: v for k, v in _object(given).items() if k in Usage.__struct_encode_fields__}
+    if isinstance(known.get("cost"), dict):
+        known["cost"] = {k: v for k, v in known["cost"].items() if k in Cost.__struct_encode_fields__}
     return msgspec.convert(known, Usage, strict=False)
 
 
 def _replacement(given: JsonValue) -> Replacement | None:
-    return None if given is None else Replacement(content=_content(given["content"]))
+    return None if given is None else Replacement(content=_content(_object(given).get("content")))
 
 
 def edit_content_from_wire(given: JsonValue) -> str | Content | None:
@@ -315,7 +325,7 @@ def edit_content_from_wire(given: JsonValue) -> str | Content | None:
 
 
 def _system(given: JsonValue) -> SystemMessage:
-    message = message_from_wire(given)
+    message = message_of(_object(given))
     if type(message) is not SystemMessage:
         raise WireError("a checkpoint needs a system message")
     return message

@@ -18,7 +18,6 @@ from typing import final
 from antiphon.session_log.disk import Disk, FileState
 from antiphon.session_log.lines import BLOCK_BYTES, SPEAKERS, Durability
 from antiphon.session_log.refusals import (
-    NotASession,
     SessionChanged,
     SessionExists,
     SessionInUse,
@@ -66,7 +65,7 @@ class FileLines:
         lines = cls(disk, path, durability)
         lines._writable = write
         try:
-            lines._fd = _locked(disk, path) if write else disk.open(path, write=False)
+            lines._fd = locked(disk, path) if write else disk.open(path, write=False)
             lines._size = disk.state(lines._fd).size
         except OSError as error:
             lines.close()
@@ -339,10 +338,17 @@ def _replaced(disk: Disk, path: Path, blocks: Iterable[bytes], keep: Path | None
     return fd, size
 
 
-def _locked(disk: Disk, path: Path) -> int:
-    """A locked descriptor of what has this name now: the name may change hands while we wait for the lock."""
+def locked(disk: Disk, path: Path, *, create: bool = False) -> int:
+    """A locked descriptor of what has this name now: the name may change hands while we wait for the lock.
+
+    `create`: make the file if there is none.
+
+    Raises:
+        SessionInUse: another owner is alive.
+        OSError: it cannot be opened.
+    """
     while True:
-        fd = disk.open(path, write=True)
+        fd = _opened(disk, path, create=create)
         try:
             owner, named = disk.lock(fd), disk.state_of(path)
             if owner and named is not None and named.same_file(disk.state(fd)):
@@ -353,8 +359,13 @@ def _locked(disk: Disk, path: Path) -> int:
         disk.close(fd)
         if not owner:
             raise SessionInUse(path)
-        if named is None:
-            raise NotASession(path)
+
+
+def _opened(disk: Disk, path: Path, *, create: bool) -> int:
+    if create:
+        with suppress(FileExistsError):
+            return disk.create(path)
+    return disk.open(path, write=True)
 
 
 def _write_all(disk: Disk, fd: int, data: bytes) -> int:

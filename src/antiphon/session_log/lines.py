@@ -21,6 +21,11 @@ BLOCK_BYTES = 1 << 20
 class Lines(Protocol):
     """Lines by address."""
 
+    @property
+    def saved(self) -> bool:
+        """Is it kept anywhere but in memory?"""
+        ...
+
     def read(self, address: int, length: int) -> bytes:
         """The bytes of one line.
 
@@ -58,6 +63,10 @@ class MemoryLines:
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = bytearray(data)
+
+    @property
+    def saved(self) -> bool:
+        return False
 
     def read(self, address: int, length: int) -> bytes:
         return bytes(self._data[address : address + length])

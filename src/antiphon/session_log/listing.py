@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.entries import Header, header_from_line
 from antiphon.session_log.line import read_object, read_value, unsealed
-from antiphon.session_log.stamps import iso, ms_of
+from antiphon.session_log.stamps import LAST_MS, iso, ms_of
 from antiphon.session_log.tree import JS_SPACE
 
 NO_MESSAGES = "(no messages)"
@@ -113,7 +113,7 @@ class Gathering:
     def _message(self, line: _Line, message: _Message) -> None:
         if message.role not in ("user", "assistant"):
             return
-        moment = ms_of(line.timestamp) if message.timestamp is UNSET else int(message.timestamp)
+        moment = _moment(line, message)
         if moment is not None and (self.last_ms is None or moment > self.last_ms):
             self.last_ms = moment
         if not self.words and (message.role == "assistant" or self.first_message is not None):
@@ -144,6 +144,12 @@ class Gathering:
             message_count=self.message_count,
             first_message=NO_MESSAGES if self.first_message is None else self.first_message,
         )
+
+
+def _moment(line: _Line, message: _Message) -> int | None:
+    """When a message was said: its own time if it is one, else that of its entry."""
+    stamp = message.timestamp
+    return ms_of(line.timestamp) if stamp is UNSET or not abs(stamp) <= LAST_MS else int(stamp)
 
 
 def _text(content: str | list[_Block] | None) -> str:

@@ -18,6 +18,7 @@ from antiphon.core.messages import Message
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import Usage
 from antiphon.session_log.calls import CALL_STARTED, OpenCall, interrupted_result, open_calls, start_record
+from antiphon.session_log.compaction.estimate import ContextTokens, RunningSum, projected_tokens
 from antiphon.session_log.damage import Damage, OpenReport
 from antiphon.session_log.entries import (
     BranchSummaryEntry,
@@ -93,6 +94,7 @@ class SessionLog:
         self._leaf = len(table) - 1
         self._projection = Projection(table, self._read)
         self._projection.move(self._leaf)
+        self._counted = RunningSum()
 
     # -- what it is
 
@@ -107,8 +109,8 @@ class SessionLog:
 
     @property
     def saved(self) -> bool:
-        """Does a file hold this session?"""
-        return isinstance(self.lines, FileLines) and self.lines.saved
+        """Is this session kept anywhere but in memory?"""
+        return self.lines.saved
 
     @property
     def name(self) -> str | None:
@@ -133,6 +135,10 @@ class SessionLog:
     def projection(self) -> Projected:
         """The same with its origin: per entry of the context its messages. Valid until the next change."""
         return self._projection.view()
+
+    def context_tokens(self) -> ContextTokens:
+        """How long the context is at the leaf. Asked after every turn it costs what is new since the last time."""
+        return projected_tokens(self.projection(), self._counted)
 
     @property
     def settings(self) -> Settings:

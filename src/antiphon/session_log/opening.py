@@ -7,6 +7,7 @@ older version is replaced as a whole by what it is today. `log.report` says what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import final
 
 from msgspec import UNSET
 
+from antiphon.errors import SessionError
 from antiphon.session_log.damage import Damage, OpenReport
 from antiphon.session_log.disk import Disk
 from antiphon.session_log.entries import CURRENT_VERSION, Header, header_from_line, version_of
@@ -184,7 +186,8 @@ def leave_index(disk: Disk, log: SessionLog) -> None:
     lines = log.lines
     if log.entry_count < INDEXED_FROM or not isinstance(lines, FileLines) or not lines.writable:
         return
-    state = lines.state()
-    if state is not None and read_index(disk, lines.path, state) is None:
-        header = write_value(log.header)
-        write_index(disk, lines.path, index_of(log.table, header, state, list(log.report.damages)))
+    with suppress(SessionError):
+        state = lines.state()
+        if state is not None and read_index(disk, lines.path, state) is None:
+            header = write_value(log.header)
+            write_index(disk, lines.path, index_of(log.table, header, state, list(log.report.damages)))

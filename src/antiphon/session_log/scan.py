@@ -18,7 +18,7 @@ import msgspec
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.damage import Damage, DamageKind
 from antiphon.session_log.entries import Header, header_from_line
-from antiphon.session_log.line import glued_entry, has_seal, read_object, read_value, salvaged_ids, seal_of
+from antiphon.session_log.line import glued_entry, read_object, read_value, salvaged_ids, seal_of
 from antiphon.session_log.tree import ROOT, Head, MessageHead, Table
 
 _heads = msgspec.json.Decoder(Head)
@@ -57,7 +57,7 @@ class Scan:
     _rest: list[bytes] = field(default_factory=list[bytes])
     _parents: list[str | None] = field(default_factory=list[str | None])
     _lines: list[int] = field(default_factory=list[int])
-    _sealed: set[int] = field(default_factory=set[int])
+    _sealed: bytearray = field(default_factory=bytearray)
     _lost: list[Lost] = field(default_factory=list[Lost])
 
     def feed(self, block: bytes) -> None:
@@ -120,16 +120,17 @@ class Scan:
             return
         if head.id in self.table.by_id:
             self._report("repeated id", "the later entry counts", head.id)
-        number = self.table.add(head, ROOT, address, len(line))
+        self.table.add(head, ROOT, address, len(line))
         self._parents.append(head.parent_id)
         self._lines.append(self.lines)
-        if has_seal(line):
-            self._sealed.add(number)
-            self._check(line, head.id)
+        self._sealed.append(self._check(line, head.id))
 
-    def _check(self, line: bytes, entry_id: str | None) -> None:
-        if seal_of(line) == "broken":
+    def _check(self, line: bytes, entry_id: str | None) -> bool:
+        """Is the line sealed? Reports a seal that does not fit."""
+        seal = seal_of(line)
+        if seal == "broken":
             self._report("altered line", "used as it is, although it is not what was written", entry_id)
+        return seal != "none"
 
     def _difficult(self, line: bytes, address: int, *, last: bool) -> None:
         """A line that is not a plain entry: blank, not JSON, not an object, or with members of odd types."""
@@ -201,7 +202,7 @@ class Scan:
         for number in cycle_members(table, forward):
             table.parents[number] = ROOT
             self.report_entry("cycle", number, "it was its own ancestor: it is a root now")
-        self._parents, self._sealed, self._lost = [], set(), []
+        self._parents, self._lines, self._sealed, self._lost = [], [], bytearray(), []
 
     def _relinked(self, number: int, parent_id: str) -> int:
         """Where a child of an entry that is nowhere belongs."""
@@ -222,7 +223,7 @@ class Scan:
         behind = bisect_left(self._lost, number, key=lambda lost: lost.before)
         if behind:
             return self._lost[behind - 1].before
-        return number - 1 if number in self._sealed else None
+        return number - 1 if self._sealed[number - self.first] else None
 
 
 def cycle_members(table: Table, starts: Iterable[int]) -> list[int]:

@@ -19,6 +19,9 @@ from antiphon.errors import ConfigurationError
 ATTEMPTS = 100
 """Collisions of short ids after which a long one is taken."""
 
+LAST_MS = 8_640_000_000_000_000
+"""No time of these files is further from the epoch, in milliseconds."""
+
 _SESSION_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 

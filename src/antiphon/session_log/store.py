@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET
@@ -19,6 +19,9 @@ from antiphon.session_log.log import SessionLog
 from antiphon.session_log.opening import Terms, memory_log, new_log, open_file
 from antiphon.session_log.refusals import FolderMissing, NotASession, SessionUnreadable
 from antiphon.session_log.stamps import Sources, file_stamp
+
+if TYPE_CHECKING:
+    from antiphon.session_log.sqlite import SqliteStore
 
 Access: TypeAlias = Literal["write", "read"]
 
@@ -219,3 +222,12 @@ class SessionStore:
             number += 1
             path = self.folder / f"{source.stem}-{number}{source.suffix}"
         return path
+
+
+def open_store(where: str, *, cwd: str, durability: Durability = "turn") -> SessionStore | SqliteStore:
+    """The store that a text names: `sqlite:PATH` is a database, anything else a folder."""
+    if where.startswith("sqlite:"):
+        from antiphon.session_log.sqlite import SqliteStore
+
+        return SqliteStore(where.removeprefix("sqlite:"), cwd=cwd, durability=durability)
+    return SessionStore(where, cwd=cwd, durability=durability)

@@ -35,6 +35,7 @@ KINDS = (
 )
 """Column values by code. A message of a role that we know has a code of its own."""
 CODES = {kind: code for code, kind in enumerate(KINDS)}
+ROLE_CODES = {kind.removeprefix("message "): code for code, kind in enumerate(KINDS) if " " in kind}
 UNKNOWN, MESSAGE, MODEL, THINKING = 0, 1, 2, 3
 COMPACTION, EDIT, LABEL, INFO, POSITION = 5, 9, 10, 11, 12
 USER, ASSISTANT, SYSTEM, TOOL_RESULT = 13, 14, 15, 16
@@ -67,7 +68,7 @@ class Head(Struct, gc=False, rename="camel"):
 def code_of(head: Head) -> int:
     """The column value of an entry."""
     if head.type == "message" and head.message is not UNSET:
-        return CODES.get(f"message {head.message.role}", MESSAGE)
+        return ROLE_CODES.get(head.message.role, MESSAGE)
     return CODES.get(head.type, UNKNOWN)
 
 

@@ -6,19 +6,18 @@ A length is a number of UTF-16 units, as the reference counts. Four units are a 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast, final
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.json_numbers import number_text
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
-from antiphon.core.system_state import SystemState
+from antiphon.core.transcript import Transcript
 from antiphon.core.usage import total_tokens
 from antiphon.core.wire import JsonValue, to_wire
-from antiphon.session_log.projection import Projected
+from antiphon.session_log.projection import Projected, reports_usage
 
 UNITS_PER_TOKEN = 4
 IMAGE_UNITS = 4_800
@@ -124,15 +123,6 @@ def _wire_content_units(content: JsonValue) -> int:
     return count
 
 
-def has_usage(message: Message) -> bool:
-    """Is this an answer whose reported usage says how large the context was?"""
-    return (
-        type(message) is AssistantMessage
-        and message.stop_reason not in ("error", "aborted")
-        and total_tokens(message.usage) > 0
-    )
-
-
 def context_tokens(messages: Sequence[Message], *, trusted_from: int = 0) -> ContextTokens:
     """Usage of the last answer that reports one, plus estimates of what follows; without one, estimates of all.
 
@@ -141,7 +131,7 @@ def context_tokens(messages: Sequence[Message], *, trusted_from: int = 0) -> Con
     trailing = 0
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if index >= trusted_from and has_usage(message):
+        if index >= trusted_from and reports_usage(message):
             used = total_tokens(cast("AssistantMessage", message).usage)
             return ContextTokens(
                 tokens=used + trailing, usage_tokens=used, trailing_tokens=trailing, last_usage_index=index
@@ -150,27 +140,52 @@ def context_tokens(messages: Sequence[Message], *, trusted_from: int = 0) -> Con
     return ContextTokens(tokens=trailing, usage_tokens=0, trailing_tokens=trailing, last_usage_index=None)
 
 
-def projected_tokens(view: Projected) -> ContextTokens:
-    """Tokens of a projection.
+@final
+class RunningSum:
+    """The estimate of a transcript that grows, without looking at the same message twice. Prompts are left out.
 
-    Usage from before the last edit or compaction is not believed, since the context has changed; then prompt and tools
-    count once, as they stand.
+    A transcript on other storage (an edit, another branch) is counted anew.
     """
-    before = sum(len(item.messages) for item in view.items[: view.trusted_from])
-    messages = [message for item in view.items for message in item.messages]
-    found = context_tokens(messages, trusted_from=before)
-    if found.last_usage_index is not None:
-        return found
-    system = replayed_system(messages)
-    tokens = sum(estimated_tokens(message) for message in messages if type(message) is not SystemMessage)
-    tokens += 0 if system is None else estimated_tokens(system)
-    return msgspec.structs.replace(found, tokens=tokens, trailing_tokens=tokens)
+
+    __slots__ = ("_length", "_storage", "_tokens")
+
+    def __init__(self) -> None:
+        self._storage: object = None
+        self._length = self._tokens = 0
+
+    def of(self, messages: Transcript) -> int:
+        """Estimated tokens of all messages that are no prompts."""
+        if messages.storage is not self._storage or len(messages) < self._length:
+            self._storage, self._length, self._tokens = messages.storage, 0, 0
+        for at in range(self._length, len(messages)):
+            message = messages[at]
+            self._tokens += 0 if type(message) is SystemMessage else estimated_tokens(message)
+        self._length = len(messages)
+        return self._tokens
 
 
-def replayed_system(messages: Iterable[Message]) -> SystemMessage | None:
-    """Prompt and tools in force, as one message."""
-    state = SystemState()
-    for message in messages:
-        if type(message) is SystemMessage:
-            state = state.apply(message)
-    return state.as_message()
+def projected_tokens(view: Projected, known: RunningSum | None = None) -> ContextTokens:
+    """Tokens of a projection. `known`: what was counted before, to be kept by who asks after every turn.
+
+    Usage from before the last edit or compaction is not believed (`view.usage_at`); then all is estimated, and prompt
+    and tools count once, as they stand.
+    """
+    if view.usage_at is not None:
+        return _since(view, view.usage_at)
+    system = view.messages.system.as_message()
+    tokens = (known or RunningSum()).of(view.messages) + (0 if system is None else estimated_tokens(system))
+    return ContextTokens(tokens=tokens, usage_tokens=0, trailing_tokens=tokens, last_usage_index=None)
+
+
+def _since(view: Projected, usage_at: int) -> ContextTokens:
+    """Reported usage of the answer at this place, and estimates of what came after it."""
+    behind = [message for item in view.items[usage_at + 1 :] for message in item.messages]
+    trailing = sum(map(estimated_tokens, behind))
+    answer = view.items[usage_at].messages[-1]
+    used = total_tokens(cast("AssistantMessage", answer).usage)
+    return ContextTokens(
+        tokens=used + trailing,
+        usage_tokens=used,
+        trailing_tokens=trailing,
+        last_usage_index=len(view.messages) - len(behind) - 1,
+    )

@@ -1,0 +1,153 @@
+"""When a conversation shrinks, and what is asked for: the rules beside the recorded ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.session_log.make import counting_sources, says
+
+from antiphon.core.messages import message_from_wire, user
+from antiphon.session_log import SessionStore
+from antiphon.session_log.compaction import CompactionSettings, SummaryRefused, prepare
+from antiphon.session_log.compaction.conversation import conversation_text, file_lists, shortened
+from antiphon.session_log.compaction.estimate import RunningSum, estimated_tokens, stringify
+from antiphon.session_log.compaction.summary import answer_text
+from antiphon.session_log.compaction.when import AfterRun, over_threshold, renews_permission
+
+SETTINGS = CompactionSettings(reserve_tokens=100)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SessionStore:
+    return SessionStore(tmp_path, cwd="/proj", sources=counting_sources())
+
+
+def after(**changes: Any) -> AfterRun:
+    """The end of a run that needs nothing, but for the changes."""
+    answer = says("x", usage={"input": 10}, timestamp=1000)
+    plain = AfterRun(
+        answer=answer,
+        same_model=True,
+        already_tried=False,
+        last_compaction_ms=None,
+        projected=10,
+        has_edits=False,
+        listed=(10, None),
+        context_window=1000,
+        max_tokens=50,
+    )
+    return replace(plain, **changes)
+
+
+TOO_LONG = says("", stopReason="error", errorMessage="prompt is too long", timestamp=1000)
+CUT_OFF = says("x", stopReason="length", usage={"output": 5}, timestamp=1000)
+FULL = says("x", usage={"input": 1001}, timestamp=1000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "decision"),
+    [
+        ({}, "nothing"),
+        ({"answer": TOO_LONG}, "recover"),
+        ({"answer": TOO_LONG, "already_tried": True}, "give up"),
+        ({"answer": TOO_LONG, "same_model": False}, "nothing"),
+        ({"answer": TOO_LONG, "last_compaction_ms": 1000}, "nothing"),
+        ({"answer": CUT_OFF}, "recover"),
+        ({"answer": CUT_OFF, "max_tokens": 5}, "nothing"),
+        ({"answer": CUT_OFF, "max_tokens": 0}, "nothing"),
+        ({"answer": FULL}, "compact"),
+        ({"answer": FULL, "already_tried": True}, "compact"),
+        ({"answer": says("x", usage={"input": 901}, timestamp=1000)}, "compact"),
+        ({"answer": says("x", usage={"input": 900}, timestamp=1000)}, "nothing"),
+        ({"answer": says("x", usage={"input": 999}, timestamp=1000), "has_edits": True}, "nothing"),
+        ({"has_edits": True, "projected": 950}, "compact"),
+        ({"answer": says("", stopReason="error", errorMessage="x", timestamp=1000), "listed": (950, None)}, "compact"),
+        (
+            {
+                "answer": says("", stopReason="error", errorMessage="x", timestamp=1000),
+                "listed": (950, 500),
+                "last_compaction_ms": 600,
+            },
+            "nothing",
+        ),
+        ({"answer": says("", stopReason="aborted", timestamp=1000), "listed": (950, None)}, "nothing"),
+        ({"answer": FULL, "context_window": 0}, "nothing"),
+    ],
+)
+def test_what_to_do_after_a_run(changes: dict[str, Any], decision: str) -> None:
+    assert after(**changes).decide(SETTINGS) == decision
+
+
+def test_nothing_is_done_when_switched_off() -> None:
+    off = CompactionSettings(enabled=False)
+
+    assert after(answer=TOO_LONG).decide(off) == "nothing"
+    assert not over_threshold(10_000, 100, off)
+    assert not over_threshold(10_000, 0, SETTINGS), "a window that is not known"
+
+
+def test_permission_to_recover_is_renewed_by_an_answer_that_fits() -> None:
+    assert renews_permission(says("x"))
+    assert not renews_permission(TOO_LONG)
+    assert not renews_permission(CUT_OFF)
+
+
+def test_a_mark_behind_a_compaction_does_not_make_it_old(store: SessionStore) -> None:
+    log = store.in_memory()
+    log.append_message(user("x" * 4000))
+    log.append_message(says("x" * 4000))
+    log.append_compaction("sum", None, 1)
+    log.move_to(log.leaf_id)
+
+    assert prepare(log.projection(), CompactionSettings(True, 10, 10)) is None
+
+
+def test_an_aborted_summary_is_refused() -> None:
+    with pytest.raises(SummaryRefused):
+        answer_text(says("half", stopReason="aborted"))
+    assert answer_text(says("")) == ""
+
+
+def test_numbers_are_written_as_javascript_writes_them() -> None:
+    assert stringify({"a": [1.0, 1e21, 0.1, True, None], "é": "\u2028\x07"}) == (
+        '{"a":[1,1e+21,0.1,true,null],"é":"\u2028\\u0007"}'
+    )
+
+
+def test_the_running_sum_looks_at_each_message_once() -> None:
+    store = SessionStore("unused", cwd="/")
+    log = store.in_memory()
+    known = RunningSum()
+    for number in range(5):
+        log.append_message(user("x" * number))
+        assert known.of(log.messages()) == sum(map(estimated_tokens, log.messages()))
+    log.append_context_edit(log.leaf_id or "", None)
+    assert known.of(log.messages()) == sum(map(estimated_tokens, log.messages()))
+
+
+def test_file_lists_are_disjoint_and_sorted_by_units() -> None:
+    calls = [("read", "b"), ("read", "a"), ("edit", "b"), ("write", "\U0001f600"), ("write", "\uffff"), ("bash", "c")]
+    blocks = [
+        {"type": "toolCall", "id": str(at), "name": name, "arguments": {"path": path}}
+        for at, (name, path) in enumerate(calls)
+    ]
+    message = message_from_wire({"role": "assistant", "content": blocks, "stopReason": "toolUse"})
+
+    found = file_lists([message], [{"readFiles": ["z", 5], "modifiedFiles": "no list"}, "no object"])
+
+    assert found.read == ("a", "z")
+    assert found.modified == ("b", "\U0001f600", "\uffff")
+    assert found.as_text().startswith("\n\n<read-files>\na\nz\n</read-files>")
+
+
+def test_half_a_character_is_never_told() -> None:
+    assert shortened("a\U0001f600b", 2) == "a\n\n[... 2 more characters truncated]"
+    assert shortened("a\U0001f600", 3) == "a\U0001f600"
+
+
+def test_a_conversation_without_words_is_empty() -> None:
+    assert conversation_text([]) == ""
+    assert conversation_text([message_from_wire({"role": "system", "content": "secret"})]) == ""
