@@ -27,7 +27,7 @@ from antiphon.core.hooks import (
     PrepareRequest,
     TransformContext,
 )
-from antiphon.core.limits import NOTHING_USED, Tally, reached
+from antiphon.core.limits import NOTHING_USED, Budget, Tally, reached
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
 from antiphon.core.policy import DEFAULT, Policy, RunLimits
@@ -67,6 +67,7 @@ class Agent:
         follow_up_mode: QueueMode = "one-at-a-time",
         policy: Policy = DEFAULT,
         limits: RunLimits | None = None,
+        budget: Budget | None = None,
         api_key: str | None = None,
         session_id: str | None = None,
         options: Mapping[str, Any] | None = None,
@@ -89,6 +90,7 @@ class Agent:
         self.tool_execution: ExecutionMode = tool_execution
         self.policy = policy
         self.limits = limits
+        self.budget = budget
         self.api_key = api_key
         self.session_id = session_id
         self.options: Mapping[str, Any] = {} if options is None else options
@@ -254,10 +256,12 @@ class Agent:
 
         Raises:
             AgentBusy: a run is active; nothing was changed.
+            LimitStillReached: the budget is used up; nothing was changed.
             TypeError: something given is no message; nothing was changed.
         """
         self._refuse_if_busy("prompt()")
-        return await self._run(self._prompts(given, images), continuing=False, tally=NOTHING_USED)
+        tally = NOTHING_USED if self.budget is None else self._within_limits(self.budget.used)
+        return await self._run(self._prompts(given, images), continuing=False, tally=tally)
 
     def _prompts(self, given: str | Message | Sequence[Message], images: Sequence[Image]) -> tuple[Message, ...]:
         if isinstance(given, str):
@@ -289,14 +293,16 @@ class Agent:
         return await self._run(messages, continuing=False, tally=tally, polls_first=not steering)
 
     def _tally_to_continue(self) -> Tally:
-        if self._used is None:
-            return NOTHING_USED
-        limit = reached(self._limits(), self._used)
-        if limit is not None:
-            raise LimitStillReached(
-                f"{limit.name} is still reached ({limit.reached:g} of {limit.allowed:g}); raise it, or use prompt()"
-            )
-        return self._used
+        if self.budget is not None:
+            return self._within_limits(self.budget.used)
+        return NOTHING_USED if self._used is None else self._within_limits(self._used)
+
+    def _within_limits(self, tally: Tally) -> Tally:
+        limit = reached(self._limits(), tally)
+        if limit is None:
+            return tally
+        figures = f"{limit.name} is still reached ({limit.reached:g} of {limit.allowed:g})"
+        raise LimitStillReached(f"{figures}; raise it" + ("" if self.budget is not None else ", or use prompt()"))
 
     async def run_until_idle(self) -> RunOutcome:
         """Continue while something is queued and the last run did not end by abort, error, limit or host."""
@@ -422,6 +428,7 @@ class Agent:
             tool_execution=self.tool_execution,
             policy=self.policy,
             limits=self.limits,
+            budget=self.budget,
             api_key=self.api_key,
             session_id=self.session_id,
             options=self.options,

@@ -38,6 +38,16 @@ NOTHING_USED = Tally()
 
 
 @final
+class Budget:
+    """What several runs use together: give the same object to each, and their limits count over all of them."""
+
+    __slots__ = ("used",)
+
+    def __init__(self, used: Tally = NOTHING_USED) -> None:
+        self.used = used
+
+
+@final
 class LimitReached(Struct, frozen=True, gc=False):
     """Which bound ended a run: its name, what was allowed, what was reached."""
 

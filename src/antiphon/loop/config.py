@@ -19,6 +19,7 @@ from antiphon.core.hooks import (
     PrepareRequest,
     TransformContext,
 )
+from antiphon.core.limits import Budget
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.policy import DEFAULT, Policy, RunLimits
 from antiphon.core.ports import Clock, ExecutionMode
@@ -47,6 +48,7 @@ SYSTEM_CLOCK = SystemClock()
 class LoopConfig:
     """Model, policy, limits and hooks of a run. `limits` None: those of the policy. Times are seconds.
 
+    `budget`: what earlier runs have used counts too, and what this run uses is added to it.
     `stream_idle_timeout`: longest silence of a model stream. `close_timeout`: longest time that listeners may take
     while a cancelled run is closed. `options` are handed to the stream function with each request.
     """
@@ -56,6 +58,7 @@ class LoopConfig:
     tool_execution: ExecutionMode = "parallel"
     policy: Policy = DEFAULT
     limits: RunLimits | None = None
+    budget: Budget | None = None
     api_key: str | None = None
     session_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

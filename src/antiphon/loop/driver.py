@@ -268,6 +268,8 @@ class Driver:
         b, state = self._boundary, cast("c.Ended", self.state)
         run, messages = state.run, state.run.new.tuple()
         failed = state.reason in ("error", "aborted", "deadline")
+        if b.config.budget is not None:
+            b.config.budget.used = run.tally
         return RunOutcome(
             reason=state.reason,
             new_messages=messages,

@@ -95,7 +95,7 @@ def begin(context: Context, config: LoopConfig) -> Run:
         new=grown(),
         model=config.model,
         thinking_level=config.thinking_level,
-        tally=NOTHING_USED,
+        tally=NOTHING_USED if config.budget is None else config.budget.used,
     )
 
 

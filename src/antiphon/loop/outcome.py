@@ -23,7 +23,7 @@ class FaultRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The one typed outcome of a run.
+    """The one typed outcome of a run. With a budget, what earlier runs have used is part of the counts.
 
     `abandoned` names foreign code that did not stop when it was cancelled. `undelivered` are messages that were
     accepted and neither announced nor returned to a queue. `has_queued_messages`: something waits for a further run.
