@@ -11,7 +11,7 @@ from tests.session_log.make import counting_sources, says
 
 from antiphon.core.messages import message_from_wire, user
 from antiphon.session_log import SessionStore
-from antiphon.session_log.compaction import CompactionSettings, SummaryRefused, prepare
+from antiphon.session_log.compaction import CompactionSettings, SummaryRefused, context_tokens, prepare
 from antiphon.session_log.compaction.conversation import conversation_text, file_lists, shortened
 from antiphon.session_log.compaction.estimate import RunningSum, estimated_tokens, stringify
 from antiphon.session_log.compaction.summary import answer_text
@@ -151,3 +151,11 @@ def test_half_a_character_is_never_told() -> None:
 def test_a_conversation_without_words_is_empty() -> None:
     assert conversation_text([]) == ""
     assert conversation_text([message_from_wire({"role": "system", "content": "secret"})]) == ""
+
+
+def test_a_list_of_messages_is_counted_from_the_last_usage_that_may_be_believed() -> None:
+    messages = [user("x" * 40), says("a", usage={"input": 500}), user("x" * 40), says("b", stopReason="error")]
+
+    assert context_tokens(messages).tokens == 500 + 10 + 1
+    assert context_tokens(messages, trusted_from=2).tokens == 10 + 1 + 10 + 1
+    assert context_tokens(messages).last_usage_index == 1

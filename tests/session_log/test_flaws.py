@@ -145,6 +145,19 @@ def test_lines_of_another_writer_are_taken_in_and_the_leaf_stays(store: SessionS
     assert len(ids_on_disk(log.path)) == 3
 
 
+def test_a_sealed_file_with_foreign_line_ends_is_clean(store: SessionStore) -> None:
+    with store.create() as log:
+        log.append_message(user("one"))
+        assert log.path is not None
+    log.path.write_bytes(log.path.read_bytes().replace(b"\n", b"\r\n"))
+
+    with store.open(log.path) as again:
+        again.append_message(says("two"))
+        assert told_texts(again) == ["one", "two"]
+        assert again.report.outcome == "clean"
+        assert again.header == log.header
+
+
 def test_a_removed_file_is_written_again_as_a_whole(store: SessionStore) -> None:
     with store.create() as log:
         log.append_message(user("one"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,14 @@ from tests.session_log.make import counting_sources, forty_entries, history, say
 
 from antiphon.core.messages import user
 from antiphon.session_log import SessionStore
-from antiphon.session_log.refusals import NotASession, SessionExists, SessionInUse, SessionReadOnly, SessionUnreadable
+from antiphon.session_log.refusals import (
+    NotASession,
+    SessionExists,
+    SessionInUse,
+    SessionReadOnly,
+    SessionUnreadable,
+    SessionWriteFailed,
+)
 from antiphon.session_log.sqlite import SqliteStore
 from antiphon.session_log.store import open_store
 
@@ -132,3 +140,64 @@ def test_a_store_is_named_by_a_text(tmp_path: Path) -> None:
     assert isinstance(database, SqliteStore)
     database.close()
     assert isinstance(open_store(str(tmp_path), cwd="/"), SessionStore)
+
+
+def test_a_failed_append_changes_nothing(store: SqliteStore) -> None:
+    log = store.create()
+    log.append_message(user("one"))
+    other = sqlite3.connect(store.path, isolation_level=None)
+    store._database.execute("PRAGMA busy_timeout = 0")
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(SessionWriteFailed):
+        log.append_message(says("two"))
+    other.execute("ROLLBACK")
+
+    assert log.entry_count == 1
+    log.append_message(says("three"))
+    assert told_texts(log) == ["one", "three"]
+    with store.open(log.session_id, access="read") as reader:
+        assert told_texts(reader) == ["one", "three"]
+    other.close()
+
+
+def test_a_closed_database_is_said_to_be_unreadable(store: SqliteStore) -> None:
+    log = store.create(session_id="x")
+    log.append_message(user("one"))
+    with pytest.raises(SessionExists):
+        store.create(session_id="x")
+    log.flush()
+    store._database.close()
+
+    with pytest.raises(SessionUnreadable):
+        log.entry(log.leaf_id or "")
+    with pytest.raises(SessionWriteFailed):
+        log.append_message(says("two"))
+    with pytest.raises(SessionWriteFailed):
+        log.flush()
+
+
+def test_an_export_of_a_stored_session_is_a_file(store: SqliteStore, tmp_path: Path) -> None:
+    with store.create() as log:
+        log.append_message(user("one"))
+        (tmp_path / "x.jsonl").write_bytes(store.export(log))
+
+    with SessionStore(tmp_path, cwd="/").open(tmp_path / "x.jsonl") as file:
+        assert told_texts(file) == ["one"]
+
+
+def test_forty_entries_in_a_database(store: SqliteStore) -> None:
+    """All kinds of entries, in memory and stored, and a fork of them."""
+    with store.in_memory() as memory:
+        assert memory.entry_count == 0
+    with store.create(session_id="forty") as log:
+        for number in range(20):
+            log.append_message(user(str(number)))
+            log.append_message(says(str(number)))
+        told = history(log)
+        with store.fork(log, log.path_ids()[9]) as fork:
+            assert told_texts(fork) == told_texts(log)[:10]
+            assert fork.header.parent_session == f"sqlite:{store.path}#forty"
+    with store.open("forty") as again:
+        assert history(again) == told
+    assert store.continue_recent(cwd="/elsewhere") is None

@@ -23,7 +23,7 @@ Outcome: TypeAlias = Literal["clean", "repaired"]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One finding. `line` counts from 1; `done` says in words what happened to it."""
+    """One finding. `line` counts from 1 (0: it is not about one line); `done` says in words what happened to it."""
 
     kind: DamageKind
     line: int
@@ -31,7 +31,8 @@ class Damage:
     entry_id: str | None = None
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.kind}; {self.done}"
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.kind}; {self.done}"
 
 
 @dataclass(frozen=True, slots=True)

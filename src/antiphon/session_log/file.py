@@ -69,7 +69,8 @@ class FileLines:
             lines._size = disk.state(lines._fd).size
         except OSError as error:
             lines.close()
-            raise SessionUnreadable(f"{path} cannot be opened: {error}") from error
+            advice = "; it may still be opened read-only" if write else ""
+            raise SessionUnreadable(f"{path} cannot be opened: {error}{advice}") from error
         return lines
 
     @property
@@ -300,6 +301,9 @@ class FileLines:
         fd, self._fd, self._writable = self._fd, None, False
         if fd is not None:
             _quietly(lambda: self._disk.close(fd))
+
+    def __del__(self) -> None:
+        self.close()
 
     def _refuse_if_not_writable(self) -> None:
         if not self._writable:

@@ -26,7 +26,7 @@ _PARENT = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,128})"')
 _MESSAGE = re.compile(rb'"message"\s*:')
 _SALVAGE_BYTES = 400
 _ENTRY_START = b'{"type":"'
-_MOST_STARTS = 200
+_MOST_STARTS = 32
 
 
 def sealed(line: bytes) -> bytes:

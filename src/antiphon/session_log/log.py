@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -426,7 +427,8 @@ class SessionLog:
         scan.feed(data)
         scan.finish()
         found = Damage("foreign lines", 0, f"{len(self.table) - scan.first} entries were read, the leaf stays")
-        self.report = OpenReport((*self.report.damages, found, *scan.damages), self.report.changed_file)
+        others = (replace(damage, line=0) for damage in scan.damages)
+        self.report = OpenReport((*self.report.damages, found, *others), self.report.changed_file)
 
 
 def _head_of(entry: KnownEntry) -> Head:

@@ -59,6 +59,7 @@ class Scan:
     _lines: list[int] = field(default_factory=list[int])
     _sealed: bytearray = field(default_factory=bytearray)
     _lost: list[Lost] = field(default_factory=list[Lost])
+    _lost_ids: dict[str, Lost] = field(default_factory=dict[str, Lost])
 
     def feed(self, block: bytes) -> None:
         """The next bytes of the file. After `refused` nothing more is read."""
@@ -84,9 +85,11 @@ class Scan:
             self._link()
 
     def _line(self, line: bytes, *, last: bool) -> None:
-        address, length = self.size, len(line)
-        self.size += length if last else length + 1
+        address = self.size
+        self.size += len(line) if last else len(line) + 1
         self.lines += 1
+        if line[-1:] == b"\r":
+            line = line[:-1]
         if self.refused:
             return
         if self.header is None:
@@ -188,6 +191,7 @@ class Scan:
     def _link(self) -> None:
         """Parent ids become numbers; what has no parent, or would go in a circle, becomes a root."""
         table, by_id = self.table, self.table.by_id
+        self._lost_ids = {lost.entry_id: lost for lost in reversed(self._lost) if lost.entry_id is not None}
         forward: list[int] = []
         for number, parent_id in enumerate(self._parents, self.first):
             if parent_id is None:
@@ -216,8 +220,8 @@ class Scan:
 
     def _lost_place(self, number: int, parent_id: str) -> int | None:
         """The entry before the lost one; nothing if there is no sign that anything was lost."""
-        lost = next((lost for lost in self._lost if lost.entry_id == parent_id and lost.before < number), None)
-        if lost is not None:
+        lost = self._lost_ids.get(parent_id)
+        if lost is not None and lost.before < number:
             known = None if lost.parent_id is None else self.table.by_id.get(lost.parent_id)
             return lost.before if known is None or known >= number else known
         behind = bisect_left(self._lost, number, key=lambda lost: lost.before)

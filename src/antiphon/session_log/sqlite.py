@@ -126,8 +126,11 @@ class SqliteLines:
             yield bytes(self._waiting)
             return
         query = "SELECT data FROM lines WHERE session = ? ORDER BY start"
-        for row in self._database.execute(query, (self.session_id,)):
-            yield bytes(row[0])
+        try:
+            for row in self._database.execute(query, (self.session_id,)):
+                yield bytes(row[0])
+        except sqlite3.Error as error:
+            raise SessionUnreadable(f"session {self.session_id} cannot be read: {error}") from error
 
     def append(self, line: bytes, speaker: str) -> int:
         if self._free is None:
@@ -186,6 +189,9 @@ class SqliteLines:
             self._database.execute("PRAGMA wal_checkpoint(FULL)")
         except sqlite3.Error as error:
             raise SessionWriteFailed(f"session {self.session_id} cannot be made safe: {error}") from error
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         free, self._free = self._free, None
