@@ -1,16 +1,24 @@
 """The file system, as the log sees it: a port with few verbs, so that tests can make any of them fail.
 
-Every verb may raise OSError. Descriptors are integers; `LocalDisk` is the real thing.
+Every verb may raise OSError. Descriptors are integers; `LocalDisk` is the real thing. Below it: what is done with the
+verbs again and again, each all or nothing.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol, final
 
 from msgspec import Struct
+
+from antiphon.errors import SessionError
+from antiphon.session_log.refusals import SessionInUse
 
 
 @final
@@ -135,3 +143,83 @@ class LocalDisk:
 
     def make_folder(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def replaced(disk: Disk, path: Path, blocks: Iterable[bytes], keep: Path | None, *, fresh: bool) -> tuple[int, int]:
+    """A locked descriptor and the size of a new file under an old name: written beside it, synced, renamed.
+
+    `keep`: a second name under which the old bytes stay. `fresh`: the name is free and must still be.
+
+    Raises:
+        OSError: the old file is untouched.
+    """
+    disk.make_folder(path.parent)
+    beside = path.with_name(f".{path.name}.new")
+    if disk.state_of(beside) is not None:
+        disk.remove(beside)
+    fd = disk.create(beside)
+    try:
+        size = sum(write_all(disk, fd, block) for block in blocks)
+        disk.sync(fd)
+        disk.lock(fd)
+        if keep is not None:
+            disk.link(path, keep)
+        if fresh:
+            disk.link(beside, path)
+        else:
+            disk.rename(beside, path)
+    except BaseException:
+        quietly(lambda: disk.close(fd))
+        quietly(lambda: disk.remove(beside))
+        raise
+    if fresh:
+        quietly(lambda: disk.remove(beside))
+    quietly(lambda: disk.sync_folder(path.parent))
+    return fd, size
+
+
+def locked(disk: Disk, path: Path, *, create: bool = False) -> int:
+    """A locked descriptor of what has this name now: the name may change hands while we wait for the lock.
+
+    `create`: make the file if there is none.
+
+    Raises:
+        SessionInUse: another owner is alive.
+        OSError: it cannot be opened.
+    """
+    while True:
+        fd = _opened(disk, path, create=create)
+        try:
+            owner, named = disk.lock(fd), disk.state_of(path)
+            if owner and named is not None and named.same_file(disk.state(fd)):
+                return fd
+        except BaseException:
+            quietly(partial(disk.close, fd))
+            raise
+        disk.close(fd)
+        if not owner:
+            raise SessionInUse(path)
+
+
+def _opened(disk: Disk, path: Path, *, create: bool) -> int:
+    if create:
+        with suppress(FileExistsError):
+            return disk.create(path)
+    return disk.open(path, write=True)
+
+
+def write_all(disk: Disk, fd: int, data: bytes) -> int:
+    """Append all of it, however often that takes; how much it was."""
+    written = disk.write(fd, data)
+    while written < len(data):
+        more = disk.write(fd, data[written:])
+        if more == 0:
+            raise OSError(errno.EIO, "the system takes no more bytes")
+        written += more
+    return written
+
+
+def quietly(act: Callable[[], None]) -> None:
+    """Clean up after a failure; the failure itself is what gets reported."""
+    with suppress(OSError, SessionError):
+        act()

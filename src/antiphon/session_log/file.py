@@ -8,19 +8,16 @@ nobody has said anything has no file.
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import final
 
-from antiphon.session_log.disk import Disk, FileState
+from antiphon.session_log.disk import Disk, FileState, locked, quietly, replaced, write_all
 from antiphon.session_log.lines import BLOCK_BYTES, SPEAKERS, Durability
 from antiphon.session_log.refusals import (
     SessionChanged,
     SessionExists,
-    SessionInUse,
     SessionReadOnly,
     SessionUnreadable,
     SessionWriteFailed,
@@ -173,13 +170,13 @@ class FileLines:
         try:
             disk.truncate(fd, 0)
             disk.lock(fd)
-            _write_all(disk, fd, data)
+            write_all(disk, fd, data)
             if self._durability != "fast":
                 disk.sync(fd)
                 disk.sync_folder(self.path.parent)
         except OSError as error:
             self._leftover = fd
-            _quietly(self._remove_leftover)
+            quietly(self._remove_leftover)
             raise SessionWriteFailed(f"{self.path} cannot be written: {error}") from error
         self._leftover = None
         return fd
@@ -205,12 +202,12 @@ class FileLines:
         """Append bytes, all or none."""
         fd = self._open_fd()
         try:
-            _write_all(self._disk, fd, data)
+            write_all(self._disk, fd, data)
             if sync:
                 self._disk.sync(fd)
         except OSError as error:
             self._torn = True
-            _quietly(self._cut_back)
+            quietly(self._cut_back)
             state = "; its end is damaged, nothing more is written until it can be cut back" if self._torn else ""
             raise SessionWriteFailed(f"{self.path} cannot be written: {error}{state}") from error
         self._size += len(data)
@@ -271,7 +268,7 @@ class FileLines:
             SessionWriteFailed: the old file is untouched.
         """
         try:
-            fd, size = _replaced(self._disk, self.path, blocks, keep, fresh=fresh)
+            fd, size = replaced(self._disk, self.path, blocks, keep, fresh=fresh)
         except FileExistsError as error:
             raise SessionChanged(f"{self.path} was replaced by another file; fork this session to keep it") from error
         except OSError as error:
@@ -279,7 +276,7 @@ class FileLines:
         old, self._fd, self._size = self._fd, fd, size
         self._folder_synced = False
         if old is not None:
-            _quietly(lambda: self._disk.close(old))
+            quietly(lambda: self._disk.close(old))
 
     # -- life
 
@@ -297,10 +294,10 @@ class FileLines:
     def close(self) -> None:
         """Give up the file and its lock. What waits for somebody to speak is forgotten."""
         if self._leftover is not None:
-            _quietly(self._remove_leftover)
+            quietly(self._remove_leftover)
         fd, self._fd, self._writable = self._fd, None, False
         if fd is not None:
-            _quietly(lambda: self._disk.close(fd))
+            quietly(lambda: self._disk.close(fd))
 
     def __del__(self) -> None:
         self.close()
@@ -313,76 +310,3 @@ class FileLines:
         if self._fd is None:
             raise SessionReadOnly(f"{self.path} was closed")
         return self._fd
-
-
-def _replaced(disk: Disk, path: Path, blocks: Iterable[bytes], keep: Path | None, *, fresh: bool) -> tuple[int, int]:
-    """A locked descriptor and the size of a new file under an old name."""
-    disk.make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.new")
-    if disk.state_of(beside) is not None:
-        disk.remove(beside)
-    fd = disk.create(beside)
-    try:
-        size = sum(_write_all(disk, fd, block) for block in blocks)
-        disk.sync(fd)
-        disk.lock(fd)
-        if keep is not None:
-            disk.link(path, keep)
-        if fresh:
-            disk.link(beside, path)
-        else:
-            disk.rename(beside, path)
-    except BaseException:
-        _quietly(lambda: disk.close(fd))
-        _quietly(lambda: disk.remove(beside))
-        raise
-    if fresh:
-        _quietly(lambda: disk.remove(beside))
-    _quietly(lambda: disk.sync_folder(path.parent))
-    return fd, size
-
-
-def locked(disk: Disk, path: Path, *, create: bool = False) -> int:
-    """A locked descriptor of what has this name now: the name may change hands while we wait for the lock.
-
-    `create`: make the file if there is none.
-
-    Raises:
-        SessionInUse: another owner is alive.
-        OSError: it cannot be opened.
-    """
-    while True:
-        fd = _opened(disk, path, create=create)
-        try:
-            owner, named = disk.lock(fd), disk.state_of(path)
-            if owner and named is not None and named.same_file(disk.state(fd)):
-                return fd
-        except BaseException:
-            _quietly(partial(disk.close, fd))
-            raise
-        disk.close(fd)
-        if not owner:
-            raise SessionInUse(path)
-
-
-def _opened(disk: Disk, path: Path, *, create: bool) -> int:
-    if create:
-        with suppress(FileExistsError):
-            return disk.create(path)
-    return disk.open(path, write=True)
-
-
-def _write_all(disk: Disk, fd: int, data: bytes) -> int:
-    written = disk.write(fd, data)
-    while written < len(data):
-        more = disk.write(fd, data[written:])
-        if more == 0:
-            raise OSError(errno.EIO, "the system takes no more bytes")
-        written += more
-    return written
-
-
-def _quietly(act: Callable[[], None]) -> None:
-    """Clean up after a failure; the failure itself is what gets reported."""
-    with suppress(OSError, SessionWriteFailed):
-        act()
