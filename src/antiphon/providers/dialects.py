@@ -58,7 +58,7 @@ class ChatDialect:
     vercel_gateway_routing: JsonObject | None = None
     vllm_priority: int | None = None
     zai_tool_stream: bool = False
-    emulated_tools: bool = False
+    emulated_tools: bool | str = False
 
     @property
     def budget_field(self) -> str | None:

@@ -32,7 +32,7 @@ EMBEDDED: Final = Model(
         "supportsStore": False,
         "supportsReasoningEffort": False,
         "maxTokensField": "max_tokens",
-        "emulatedTools": True,
+        "emulatedTools": "guided",
     },
 )
 """SmolLM2-135M-Instruct (Apache-2.0), 4-bit. Its window is a part of what the model could hold: it must stay quick."""

@@ -98,7 +98,7 @@ def _cap(model: Model, options: CallOptions, history: History) -> int | None:
     return output_cap(model, options.max_tokens, history.tokens.tokens)
 
 
-def _level(model: Model, options: CallOptions) -> ThinkingLevel | None:
+def thinking_level(model: Model, options: CallOptions) -> ThinkingLevel | None:
     if not options.is_raw:
         return options.level
     effort = options.raw_get("reasoningEffort")
@@ -147,7 +147,7 @@ def _rest(model: Model, flags: ChatDialect, options: CallOptions, cap: int | Non
         fields["tool_stream"] = True
     if options.tool_choice is not None:
         fields["tool_choice"] = options.tool_choice
-    thought = Thought(model, flags, _level(model, options), options.thinking_budgets)
+    thought = Thought(model, flags, thinking_level(model, options), options.thinking_budgets)
     fields.update(thinking_fields(thought, cap))
     fields.update(sampling_of(model, options))
     return fields
