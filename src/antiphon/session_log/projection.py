@@ -52,14 +52,15 @@ class Projected(Struct, frozen=True, gc=False):
     """The context of a leaf, entry by entry, in the order in which a model is told.
 
     `messages`: all of what they say. `compacted`: the first entry is the compaction in force. `after`: the place of the
-    first entry behind it (0 without one). `usage_at`: the place of the last answer that reports how long the context
-    is, if it is newer than the last edit and compaction: what is older speaks of another context.
+    first entry behind it (0 without one). `trusted_from`: the place behind the last edit or compaction; usage reported
+    before it is of another context. `usage_at`: the place of the last answer behind it that reports usage, if any.
     """
 
     items: Sequence[Contribution]
     messages: Transcript
     compacted: bool
     after: int
+    trusted_from: int
     usage_at: int | None
 
 
@@ -79,7 +80,7 @@ class Settings(Struct, frozen=True, gc=False):
     model: ModelChoice | None = None
 
 
-def reports_usage(message: Message) -> bool:
+def has_usage(message: Message) -> bool:
     """Is this an answer whose usage says how long the context was?"""
     return (
         type(message) is AssistantMessage
@@ -230,6 +231,7 @@ class Projection:
         self._edits: dict[str, ContextEditEntry] = {}
         self._leads: str | None = None
         self._after = 0
+        self._trusted_from = 0
         self._usage_at: int | None = None
         self._messages: Transcript | None = None
         self._settings: Settings | None = None
@@ -261,8 +263,9 @@ class Projection:
         self._place[entry.id] = len(self._list)
         self._list.append(Contribution(entry, messages))
         if type(entry) is ContextEditEntry:
+            self._trusted_from = max(self._trusted_from, len(self._list))
             self._usage_at = None
-        elif len(self._list) > self._after and any(map(reports_usage, messages)):
+        elif len(self._list) > self._after and any(map(has_usage, messages)):
             self._usage_at = len(self._list) - 1
         if self._messages is not None and messages:
             self._messages = self._messages.extend(messages)
@@ -287,7 +290,7 @@ class Projection:
         entries = [self._read(number) for number in (*head, *after)]
         self._edits = last_edits(entries)
         self._leads = entries[0].id if head else None
-        self._after = len(head)
+        self._after = self._trusted_from = len(head)
         for entry in entries:
             self._add(entry)
         self._built = True
@@ -295,7 +298,9 @@ class Projection:
     def view(self) -> Projected:
         """Per context entry its messages. Read only; valid until the next append."""
         self._build()
-        return Projected(self._list, self.messages(), self._leads is not None, self._after, self._usage_at)
+        return Projected(
+            self._list, self.messages(), self._leads is not None, self._after, self._trusted_from, self._usage_at
+        )
 
     def holds(self, entry_id: str) -> bool:
         """Is the entry known to be in the context? Never true for one that is not; costs nothing."""

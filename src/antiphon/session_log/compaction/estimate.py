@@ -17,7 +17,8 @@ from antiphon.core.messages import AssistantMessage, HostMessage, Message, Syste
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import total_tokens
 from antiphon.core.wire import JsonValue, to_wire
-from antiphon.session_log.projection import Projected, reports_usage
+from antiphon.session_log.projection import Projected
+from antiphon.session_log.projection import has_usage as has_usage
 
 UNITS_PER_TOKEN = 4
 IMAGE_UNITS = 4_800
@@ -131,7 +132,7 @@ def context_tokens(messages: Sequence[Message], *, trusted_from: int = 0) -> Con
     trailing = 0
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if index >= trusted_from and reports_usage(message):
+        if index >= trusted_from and has_usage(message):
             used = total_tokens(cast("AssistantMessage", message).usage)
             return ContextTokens(
                 tokens=used + trailing, usage_tokens=used, trailing_tokens=trailing, last_usage_index=index
