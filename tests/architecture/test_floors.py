@@ -23,6 +23,7 @@ def test_every_package_stands_on_a_floor() -> None:
     assert rooms <= set(FLOOR_OF), f"not in the plan: {sorted(rooms - set(FLOOR_OF))}"
 
 
+@pytest.mark.requirement("S1-15", "S1-18", "S3-5")
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_down(path: Path) -> None:
     here = package_of(module_of(path))
@@ -39,6 +40,7 @@ def test_imports_go_down(path: Path) -> None:
     assert not wrong, f"{module_of(path)} imports upward or sideways: {wrong}"
 
 
+@pytest.mark.requirement("S1-16")
 def test_the_ground_floor_imports_no_io() -> None:
     wrong = [
         f"{module_of(path)}:{line} {name}"

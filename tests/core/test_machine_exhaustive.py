@@ -25,6 +25,7 @@ def seen(world: str, profile: str) -> Found:
     return SEEN[key]
 
 
+@pytest.mark.requirement("S0-9", "S0-10", "S3-45")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("world", WORLDS)
 def test_no_moment_of_the_world_breaks_a_rule(world: str, profile: str) -> None:
@@ -54,6 +55,7 @@ def test_an_abort_is_legal_in_every_state_of_a_run(profile: str) -> None:
     assert aborted_in == {state.__name__ for state in machine.INTERRUPTIBLE} - {"Ended"}
 
 
+@pytest.mark.requirement("S3-78", "X15")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_reason_to_end_is_reached(profile: str) -> None:
     """Except for limits of tokens, cost, time and repetition, which the world does not count."""

@@ -80,10 +80,12 @@ def check_decisions(profiles: dict[str, Policy], table: Any, after: Any) -> None
             assert found == meaning, f"{name}: {why}, {'with' if has_calls else 'no'} calls"
 
 
+@pytest.mark.requirement("S0-13", "X1", "X1b", "X3", "X4", "X5")
 def test_every_answer_leads_to_what_the_specification_says() -> None:
     check_decisions(PROFILES, decision_table, after_response)
 
 
+@pytest.mark.requirement("S0-13")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_table_is_total(profile: str) -> None:
     """A stop reason that is added to the type without a line here would be read as `pending`."""

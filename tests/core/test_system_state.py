@@ -209,6 +209,7 @@ def test_absent_tools_are_taken_away() -> None:
     assert declare((user("x"),), state, None) == (says(tools_removed=(ToolName(name="a"),)), user("x"))
 
 
+@pytest.mark.requirement("S3-50")
 def test_the_last_pending_system_message_takes_the_difference() -> None:
     pending: list[Message] = [says("first", tools_added=(tool("a"),)), host_message("note"), says("last"), user("x")]
 
@@ -259,6 +260,7 @@ def test_a_list_of_tools_is_compared_each_time_since_it_may_have_changed() -> No
     assert declare((), state, tools) == (says(tools_added=(tool("b"),)),)
 
 
+@pytest.mark.requirement("S3-27")
 @given(st.lists(st.lists(st.sampled_from([tool(n, d) for n in "abc" for d in "xy"]), max_size=4), max_size=5))
 def test_after_declaring_the_model_knows_what_can_run(changes: list[list[ToolDeclaration]]) -> None:
     state = SystemState()
@@ -281,6 +283,7 @@ def test_prompt_and_tools_as_the_first_message() -> None:
     assert normalize_context("", (), [user("x")]) == (user("x"),)
 
 
+@pytest.mark.requirement("S3-24")
 def test_collapse_keeps_everything_but_the_history_of_the_prompt() -> None:
     conversation: list[Message] = [user("x"), says("a", timestamp=4), user("y"), says("b", timestamp=9)]
 

@@ -35,6 +35,7 @@ def of(schema: Any, **more: Any) -> Any:
 # -- conversion and copies -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S1-11", "S3-122")
 def test_the_tool_gets_a_converted_copy_and_the_call_stays_as_it_is() -> None:
     given = {"v": [{"n": "1", "kept": {"x": 1}}]}
     schema = of({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}})

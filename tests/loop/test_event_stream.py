@@ -27,6 +27,7 @@ async def soon(*work: Coroutine[Any, Any, Any]) -> list[asyncio.Future[Any]]:
     return tasks
 
 
+@pytest.mark.requirement("S3-96", "S3-97", "S3-98")
 async def test_events_before_and_behind_the_reader_then_the_result() -> None:
     stream = numbers()
     stream.push(1)
@@ -188,6 +189,7 @@ async def test_a_reader_cancelled_before_or_at_the_end_takes_nothing_along() -> 
     assert await stream.result() == "done"
 
 
+@pytest.mark.requirement("S3-95")
 async def test_the_stream_of_a_response() -> None:
     message = AssistantMessage(content=(), stop_reason="stop")
     good, bad = response_stream(), response_stream()

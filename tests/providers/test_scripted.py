@@ -49,6 +49,7 @@ async def test_a_text_and_blocks() -> None:
     assert (message.api, message.provider, message.model) == ("scripted", "scripted", "scripted-1")
 
 
+@pytest.mark.requirement("S0-1", "S3-18", "S3-103")
 @pytest.mark.parametrize("tokens", [None, 1, 3])
 async def test_what_is_streamed_folds_into_what_was_to_be_said(tokens: int | None) -> None:
     content: tuple[Block, ...] = (

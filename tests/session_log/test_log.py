@@ -24,6 +24,7 @@ def store(tmp_path: Path) -> SessionStore:
     return SessionStore(tmp_path / "sessions", cwd="/proj")
 
 
+@pytest.mark.requirement("S1-18")
 def test_a_conversation_comes_back_as_it_was(store: SessionStore) -> None:
     with store.create() as log:
         log.append_message(user("hello", 1))

@@ -31,6 +31,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
+@pytest.mark.requirement("S1-18")
 def test_a_conversation_comes_back_as_it_was(store: SqliteStore) -> None:
     with store.create() as log:
         log.append_model_change("p", "m")

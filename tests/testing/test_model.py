@@ -56,6 +56,7 @@ async def read(model: ScriptedModel, signal: Switch | None = None) -> list[Respo
     return [event async for event in model(request(signal))]
 
 
+@pytest.mark.requirement("S0-1")
 async def test_the_kth_request_gets_the_kth_answer_and_is_remembered() -> None:
     model = ScriptedModel([says("one"), lambda asked: says(f"{len(asked.messages)} message")])
 

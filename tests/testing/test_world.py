@@ -12,6 +12,7 @@ from antiphon.core.messages import ToolResultMessage, user
 from antiphon.testing import Fault, Faults, Gate, World, call, calls, faults_of, places_of, says, who
 
 
+@pytest.mark.requirement("S3-66")
 async def test_steering_waits_for_every_call_of_the_batch() -> None:
     """A message typed while A runs must not land between the results of A and B: the pairing would break."""
     world = World([calls("A", "B"), says("changed course")])
@@ -24,6 +25,7 @@ async def test_steering_waits_for_every_call_of_the_batch() -> None:
     assert world.calls.executed_ids == ["A", "B"]
 
 
+@pytest.mark.requirement("S3-67")
 async def test_a_follow_up_waits_for_the_end() -> None:
     world = World([calls("A"), says("done"), says("more")])
     world.follow_up_while_running("A", "and then")

@@ -23,6 +23,7 @@ def workspace(tmp_path: Path) -> LocalWorkspace:
     return LocalWorkspace(tmp_path, processes=NoProcesses())
 
 
+@pytest.mark.requirement("S3-122")
 async def test_writers_of_one_file_go_in_the_order_in_which_they_asked(workspace: LocalWorkspace) -> None:
     order: list[int] = []
 

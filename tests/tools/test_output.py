@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_persisted_details_do_not_repeat_the_shown_text() -> None:
     assert "content" not in truncate_head("a\nb\nc", Limits(1, 100)).details()
 
 
+@pytest.mark.requirement("S3-122")
 @given(TEXTS, LIMITS)
 def test_a_head_is_a_beginning_of_whole_lines_within_both_limits(text: str, limits: Limits) -> None:
     cut = truncate_head(text, limits)
