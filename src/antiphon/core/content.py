@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from antiphon.core.wire import JsonObject, Typed, split_extra
+from antiphon.errors import WireError
 
 
 @final
@@ -74,9 +75,10 @@ _BLOCKS: dict[str, type[Text] | type[Thinking] | type[Image] | type[ToolCall]] =
 def block_from_wire(given: Any) -> Block:
     """The block that a JSON object describes; one that fits no known kind stays whole as `Foreign`."""
     if not isinstance(given, dict):
-        return Foreign(extra={"type": "text", "text": str(given)})
+        return Text(text=str(given))
     data = cast("JsonObject", given)
-    kind = _BLOCKS.get(data.get("type", ""))
+    name = data.get("type")
+    kind = _BLOCKS.get(name) if isinstance(name, str) else None
     if kind is None:
         return Foreign(extra=data)
     parts = split_extra(data, kind)
@@ -94,11 +96,17 @@ def _wire_names(parts: JsonObject, kind: type[Text] | type[Thinking] | type[Imag
 
 
 def content_from_wire(given: Any) -> Content:
-    """Blocks of a JSON list. `null` and missing are an empty list, a plain text is one text block."""
+    """Blocks of a JSON list. `null` and missing are an empty list, a plain text is one text block.
+
+    Raises:
+        WireError: it is anything else.
+    """
     if given is None or given is UNSET:
         return ()
     if isinstance(given, str):
         return (Text(text=given),)
+    if not isinstance(given, list | tuple):
+        raise WireError(f"`content` must be a text or a list of blocks, not {type(given).__name__}")
     return tuple(block_from_wire(item) for item in cast("list[Any]", given))
 
 

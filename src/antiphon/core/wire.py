@@ -82,7 +82,7 @@ def to_wire(value: Any) -> JsonValue:
 def _struct_to_wire(value: Struct) -> JsonObject:
     config = value.__struct_config__
     out: JsonObject = {}
-    if config.tag is not None and config.tag_field is not None:
+    if config.tag is not None and config.tag_field is not None and not str(config.tag).startswith("$"):
         out[config.tag_field] = config.tag
     extra: JsonObject = {}
     for name, wire_name in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
