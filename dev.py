@@ -6,7 +6,7 @@ python3 dev.py test     set up, then run all tests; what follows goes to pytest
 python3 dev.py check    format, lint, types, architecture: all under two minutes
 python3 dev.py slow     the longer walks and soaks, by name
 python3 dev.py bench    the benchmarks; see bench/README.md
-python3 dev.py docs     write the generated pages
+python3 dev.py docs     write the generated pages, then build the site into site/
 python3 dev.py lock     compile requirements/dev.lock anew
 """
 

@@ -270,7 +270,6 @@ ROWS: dict[str, str] = {**_rows("S0-", S0), **_rows("S1-", S1), **_rows("S3-", S
 
 COURSE = "open: the lesson kit is not finished"
 SESSION = "open: the session floor is not finished"
-PAGES = "open: the pages are not finished"
 EXAMPLES = "open: the examples are not finished"
 
 WITHOUT_TEST: dict[str, str] = {
@@ -278,7 +277,6 @@ WITHOUT_TEST: dict[str, str] = {
     **dict.fromkeys(["S0-62", "S0-64", "S0-65", "S0-67", "X6"], COURSE),
     **dict.fromkeys(["S3-8", "S3-73", "S3-76", "S3-88", "S3-93", "S3-114", "S3-118", "S3-120"], SESSION),
     **dict.fromkeys(["S1-19", "S1-25"], EXAMPLES),
-    **dict.fromkeys(["S1-24", "S3-1", *(f"S3-{n}" for n in (100, 104, 105, 106, 107, 108, 110))], PAGES),
 }
 
 

@@ -1,0 +1,70 @@
+"""Pages that were asked for are there with what they have to say; what they cite exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from tests.docs.markdown_pages import PAGES, ROOT, links, name
+
+requirement = pytest.mark.requirement
+EXPLANATION = ROOT / "docs" / "explanation"
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+
+
+def text_of(page: str) -> str:
+    return (EXPLANATION / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_test_that_a_page_cites_exists(page: Path) -> None:
+    missing: list[str] = []
+    for file, test in TEST.findall(page.read_text(encoding="utf-8")):
+        path = ROOT / file
+        if not path.is_file() or (test and test not in _tests_of(path)):
+            missing.append(f"{file}::{test}" if test else file)
+
+    assert missing == []
+
+
+def _tests_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@requirement("S3-107", "S3-106", "S3-1", "S3-108")
+def test_questions_have_answers_that_cite_a_test() -> None:
+    """Fourteen questions to check oneself, four deeper ones, nine abilities; each answer names its proof."""
+    page = text_of("questions.md")
+    answers = re.findall(r"^\*\*\d+\. .+?(?=^\*\*\d+\. |^## |\Z)", page, re.M | re.S)
+
+    assert len(answers) == 14 + 4
+    assert [answer.split("\n")[0] for answer in answers if not TEST.search(answer)] == []
+    assert len(re.findall(r"^- \[ \] ", page, re.M)) == 9
+    assert {"## In 30 seconds", "## In two minutes"} <= set(re.findall(r"^## .+$", page, re.M))
+
+
+@requirement("S3-105")
+def test_the_glossary_tells_twelve_pairs_apart() -> None:
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+
+    assert len(re.findall(r"^### .+ and .+$", page, re.M)) == 12
+
+
+@requirement("S1-24", "S3-104")
+def test_the_reading_route_names_files_that_exist_in_three_passes() -> None:
+    page = EXPLANATION / "reading-route.md"
+    sources = [link for link in links(page) if link.endswith(".py")]
+
+    assert len(re.findall(r"^## (First|Second|Third) pass", page.read_text(encoding="utf-8"), re.M)) == 3
+    assert len(sources) >= 12
+    assert all((page.parent / link).resolve().is_file() for link in sources)
+
+
+@requirement("S3-110")
+def test_the_page_on_results_shows_why_they_are_messages() -> None:
+    page = text_of("results-are-messages.md")
+
+    assert all(word in page for word in ("stateless", "resume", "provider"))
