@@ -1,7 +1,7 @@
 """Session packs: `run(folder)` gives, for every case, its id and the first difference (None if there is none).
 
-Cases that record a flaw of the reference are left out: what we do instead has tests of its own in `tests/session_log`.
-A pack that is not in `PACKS` (`agent-session`, `nested`, `retry`) concerns other rooms; add its runner here.
+Cases that record a flaw of the reference are left out: what we do instead has tests of its own in `tests/session_log`
+and `tests/session`. Packs of the session object come from `sessions_packs_session`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import sessions_load, sessions_ops, sessions_runtime, sessions_small, sessions_summaries
+from tests.conformance import (
+    sessions_load,
+    sessions_ops,
+    sessions_packs_session,
+    sessions_small,
+    sessions_summaries,
+)
 
 Json = Any
 Runner = Callable[[Json, Path], "str | None"]
@@ -27,7 +33,7 @@ PACKS: dict[str, Runner] = {
     "estimate": sessions_small.run_estimate,
     "serialize": sessions_small.run_serialize,
     "errors": sessions_small.run_errors,
-    "runtime": sessions_runtime.run_case,
+    **sessions_packs_session.PACKS,
 }
 
 

@@ -1,176 +1,218 @@
-"""Putting a conversation together: log, model, tools, prompt."""
+"""Putting a conversation together from what a folder offers and what a host wants."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, final
 
 from antiphon.agent.agent import Agent
-from antiphon.core.model import Model, ThinkingLevel
-from antiphon.core.policy import DEFAULT, RunLimits
-from antiphon.core.ports import ModelStream, Tool
+from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
+from antiphon.core.policy import DEFAULT, Policy, RunLimits
+from antiphon.core.ports import Clock, ExecutionMode, Tool
 from antiphon.errors import ConfigurationError
-from antiphon.resources.paths import agent_dir, sessions_dir
+from antiphon.loop.config import SYSTEM_CLOCK
 from antiphon.session.agent_session import AgentSession
-from antiphon.session.system_prompt import system_prompt
+from antiphon.session.approvals import Approver
+from antiphon.session.budget import Budget
+from antiphon.session.builtin_tools import TOOL_NAMES, builtin_tools
+from antiphon.session.choices import Persist, ScopedModel, first_choice
+from antiphon.session.conversation import Conversation
+from antiphon.session.hooks import NO_HOOKS, SessionHooks
+from antiphon.session.ports import ModelAccess, Resources
+from antiphon.session.settings import SessionSettings
+from antiphon.session.tool_registry import ToolRegistry, ToolSelection, is_edit
 from antiphon.session_log.log import SessionLog
-from antiphon.session_log.store import SessionStore, folder_for
-
-TOOL_NAMES = ("read", "bash", "edit", "write", "grep", "find", "ls")
-DEFAULT_TOOLS = ("read", "bash", "edit", "write")
+from antiphon.tools.port import Workspace
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SessionPlan:
-    """Everything a caller may choose. `session`: a file or an id to go on with; `keep` false: nothing on disk."""
+@final
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a person should know about the start. The library prints nothing."""
+
+    type: Literal["info", "warning", "error"]
+    message: str
+
+
+_NO_RESOURCES = Resources()
+_USUAL = SessionSettings()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What belongs to a working folder, not to one conversation.
+
+    `workspace` None: no built-in tools and no shell. `environment` gives further variables of commands. `persist`
+    writes a setting; without it nothing can be persisted. `default_model`: the one that settings name.
+    """
 
     cwd: str
-    model: Model
-    stream: ModelStream
-    environ: Mapping[str, str]
-    api_key: str | None = None
-    thinking_level: ThinkingLevel = "off"
-    tools: tuple[str, ...] = DEFAULT_TOOLS
-    base_prompt: str | None = None
-    appended_prompt: tuple[str, ...] = ()
-    keep: bool = True
-    continue_recent: bool = False
-    session: str | None = None
-    session_dir: str | None = None
-    name: str | None = None
+    models: ModelAccess
+    settings: SessionSettings = _USUAL
+    resources: Resources = _NO_RESOURCES
+    workspace: Workspace | None = None
+    environment: Callable[[], Mapping[str, str | None]] = dict
+    persist: Persist | None = None
+    default_model: Model | None = None
+    diagnostics: tuple[Diagnostic, ...] = field(default=())
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a host chooses for a conversation. `tools`: names or `*` patterns, or only `+name`/`-name` edits.
+
+    `custom_tools` are registered besides the built-in ones. `approve` says which calls wait for a person.
+    """
+
+    model: Model | None = None
+    thinking_level: ThinkingLevel | None = None
+    scoped_models: tuple[ScopedModel, ...] = ()
+    tools: tuple[str, ...] | None = None
+    no_tools: Literal["all", "builtin"] | None = None
+    exclude_tools: tuple[str, ...] = ()
+    custom_tools: tuple[Tool, ...] = ()
+    tool_execution: ExecutionMode = "parallel"
+    approve: Approver | None = None
+    budget: Budget | None = None
     limits: RunLimits | None = None
-    warnings: list[str] = field(default_factory=list[str])
+    hooks: SessionHooks = NO_HOOKS
+    policy: Policy = DEFAULT
+    stream_idle_timeout: float | None = None
+    clock: Clock = SYSTEM_CLOCK
 
 
-def create_agent_session(plan: SessionPlan) -> AgentSession:
-    """A conversation, new or reopened. What was repaired at opening stands in `plan.warnings`.
+NOTHING_WANTED = Wanted()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A conversation, and what a person should know about its start."""
+
+    session: AgentSession
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def create_agent_session(
+    services: Services, log: SessionLog, wanted: Wanted = NOTHING_WANTED, **changes: Any
+) -> Created:
+    """A conversation over a log, new or reopened. `changes` are fields of `Wanted` by name.
+
+    Writes nothing to a log that holds something already; that begins with the first prompt.
 
     Raises:
-        SessionError: the session cannot be opened or written.
-        ConfigurationError: an unknown tool, an unknown session.
+        ConfigurationError: a tool was named that nobody knows.
     """
-    log = open_log(plan)
-    tools = build_tools(plan, log)
-    prompt = system_prompt(
-        cwd=plan.cwd,
-        tools=tools,
-        date=datetime.now().astimezone().strftime("%A, %d %B %Y"),
-        base=plan.base_prompt,
-        appended=plan.appended_prompt,
+    wanted = replace(wanted, **changes)
+    choice = first_choice(
+        log,
+        services.models,
+        services.settings,
+        model=wanted.model,
+        thinking_level=wanted.thinking_level,
+        default=services.default_model,
     )
-    agent = Agent(
-        stream=plan.stream,
-        model=plan.model,
-        thinking_level=plan.thinking_level,
-        system_prompt=prompt,
-        tools=tools,
-        messages=log.messages(),
+    agent = _agent(services, log, wanted, choice.model, choice.thinking_level)
+    conversation = Conversation(
+        log=log,
+        agent=agent,
+        models=services.models,
+        settings=services.settings,
+        resources=services.resources,
+        hooks=wanted.hooks,
+        clock=wanted.clock,
+        cwd=services.cwd,
+    )
+    conversation.model = choice.model
+    conversation.refresh()
+    registry = ToolRegistry(_selection(services, wanted))
+    session = AgentSession(
+        conversation,
+        registry,
+        scoped_models=wanted.scoped_models,
+        persist=services.persist,
+        workspace=services.workspace,
+        limits=wanted.limits,
+        budget=wanted.budget,
+        approve=wanted.approve,
+    )
+    session.shell.environment = lambda: variables_of(session, services)
+    _register(session, registry, services, wanted)
+    session.begin_log()
+    return Created(session, tuple(_diagnostics(services, log, choice.notice)))
+
+
+def _agent(services: Services, log: SessionLog, wanted: Wanted, model: Model | None, level: ThinkingLevel) -> Agent:
+    """An agent without tools and messages: both are given to it before each run."""
+    settings = services.settings
+    return Agent(
+        stream=services.models.stream,
+        model=model or UNKNOWN_MODEL,
+        thinking_level=level,
+        tool_execution=wanted.tool_execution,
+        steering_mode=settings.steering_mode,
+        follow_up_mode=settings.follow_up_mode,
+        policy=wanted.policy,
+        limits=wanted.limits,
         session_id=log.session_id,
-        api_key=plan.api_key,
-        limits=DEFAULT.limits if plan.limits is None else plan.limits,
+        options=settings.request_options,
+        stream_idle_timeout=wanted.stream_idle_timeout,
+        clock=wanted.clock,
     )
-    session = AgentSession(agent, log)
-    if not log.entry_count:
-        _write_beginning(session, plan)
-    return session
 
 
-def _write_beginning(session: AgentSession, plan: SessionPlan) -> None:
-    """The system message, model and name of a new conversation."""
-    log = session.log
-    log.append_model_change(plan.model.provider, plan.model.id)
-    log.append_thinking_level_change(plan.thinking_level)
-    for message in session.agent.messages:
-        log.append_message(message)
-    if plan.name is not None:
-        log.set_name(plan.name)
+def _selection(services: Services, wanted: Wanted) -> ToolSelection:
+    return ToolSelection(
+        allow=wanted.tools,
+        exclude=wanted.exclude_tools,
+        none=wanted.no_tools,
+        defaults=services.settings.default_tools,
+    )
 
 
-def open_log(plan: SessionPlan) -> SessionLog:
-    """The session file that the plan asks for."""
-    chosen = sessions_dir(plan.environ, plan.session_dir)
-    folder = chosen or folder_for(agent_dir(plan.environ) / "sessions", plan.cwd)
-    store = SessionStore(folder, cwd=plan.cwd)
-    if not plan.keep:
-        return store.in_memory()
-    if plan.session is not None:
-        log = store.resume(find_session(store, plan.session), cwd=plan.cwd)
-    elif plan.continue_recent:
-        log = store.continue_recent(cwd=plan.cwd if chosen else None) or store.create()
-    else:
-        return store.create()
-    plan.warnings.extend(str(damage) for damage in log.report.damages)
-    plan.warnings.extend(log.report.changed_file)
-    closed = log.close_open_calls()
-    if closed:
-        plan.warnings.append(f"{len(closed)} tool call(s) of the last run were interrupted; each got an error result")
-    return log
-
-
-def find_session(store: SessionStore, wanted: str) -> Path:
-    """A session by path, by id, or by the beginning of an id.
-
-    Raises:
-        ConfigurationError: nothing, or more than one, fits.
-    """
-    if os.sep in wanted or wanted.endswith(".jsonl"):
-        path = Path(wanted).expanduser()
-        if not path.is_file():
-            raise ConfigurationError(f"no session file at {wanted}")
-        return path
-    rows = [(row.path, row.facts.id) for row in store.listing()]
-    found = [path for path, id_ in rows if id_ == wanted] or [path for path, id_ in rows if id_.startswith(wanted)]
-    if len(found) != 1:
-        raise ConfigurationError(
-            f"{'no' if not found else 'more than one'} session of this folder has an id that begins with {wanted!r}"
+def _register(session: AgentSession, registry: ToolRegistry, services: Services, wanted: Wanted) -> None:
+    """Built-in tools, those of the host, and what the conversation had active when it was left."""
+    known = {*TOOL_NAMES, *(tool.name for tool in wanted.custom_tools)}
+    for name in wanted.tools or ():
+        plain = name[1:] if is_edit(wanted.tools) else name
+        if "*" not in plain and plain not in known and not plain.startswith("mcp__") and services.workspace is not None:
+            raise ConfigurationError(f"unknown tool {plain!r}; there are {', '.join(sorted(known))}")
+    if services.workspace is not None:
+        made = builtin_tools(
+            services.workspace,
+            model=lambda: session.model,
+            environment=lambda: variables_of(session, services),
+            shell_path=services.settings.shell_path,
+            command_prefix=services.settings.shell_command_prefix,
         )
-    return Path(found[0])
+        for tool in made:
+            registry.register(tool, "builtin")
+    for tool in wanted.custom_tools:
+        registry.register(tool, "sdk")
+    registry.restore([tool.name for tool in session.log.messages().system.tools])
 
 
-def build_tools(plan: SessionPlan, log: SessionLog) -> Sequence[Tool]:
-    """The chosen tools for one workspace, with one memory of what has been read."""
-    unknown = [name for name in plan.tools if name not in TOOL_NAMES]
-    if unknown:
-        raise ConfigurationError(f"unknown tool {unknown[0]!r}; there are {', '.join(TOOL_NAMES)}")
-    if not plan.tools:
-        return ()
-    from antiphon.tools import (
-        LocalWorkspace,
-        ReadLog,
-        bash_tool,
-        edit_tool,
-        find_tool,
-        grep_tool,
-        ls_tool,
-        read_tool,
-        write_tool,
-    )
-    from antiphon.tools.bash import BashOptions
-
-    workspace = LocalWorkspace(plan.cwd)
-    memory = ReadLog()
-
-    def environment() -> dict[str, str | None]:
-        file = None if log.path is None else str(log.path)
-        return {
-            "AI_AGENT": "antiphon",
-            "ANTIPHON": "true",
-            "ANTIPHON_SESSION_ID": log.session_id,
-            "ANTIPHON_SESSION_FILE": file,
-            "ANTIPHON_PROVIDER": plan.model.provider,
-            "ANTIPHON_MODEL": plan.model.id,
-        }
-
-    makers = {
-        "read": lambda: read_tool(workspace, log=memory, model=lambda: plan.model),
-        "bash": lambda: bash_tool(workspace, BashOptions(environment=environment)),
-        "edit": lambda: edit_tool(workspace, log=memory),
-        "write": lambda: write_tool(workspace, log=memory),
-        "grep": lambda: grep_tool(workspace),
-        "find": lambda: find_tool(workspace),
-        "ls": lambda: ls_tool(workspace),
+def variables_of(session: AgentSession, services: Services) -> dict[str, str | None]:
+    """What commands find in their environment besides that of the process."""
+    model = session.model
+    return {
+        "AI_AGENT": "antiphon",
+        "ANTIPHON": "true",
+        "ANTIPHON_SESSION_ID": session.session_id,
+        "ANTIPHON_SESSION_FILE": session.session_file,
+        "ANTIPHON_PROVIDER": None if model is None else model.provider,
+        "ANTIPHON_MODEL": None if model is None else model.id,
+        **services.environment(),
     }
-    return [makers[name]() for name in plan.tools]  # type: ignore[no-untyped-call,misc]  # lambdas of one type each
+
+
+def _diagnostics(services: Services, log: SessionLog, notice: str | None) -> Sequence[Diagnostic]:
+    found = list(services.diagnostics)
+    if notice is not None:
+        found.append(Diagnostic("warning", notice))
+    found += [Diagnostic("warning", str(damage)) for damage in log.report.damages]
+    found += [Diagnostic("info", change) for change in log.report.changed_file]
+    return found
