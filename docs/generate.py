@@ -32,6 +32,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "policy.md": loop_pages.policy,
     "public-names.md": program_pages.public_names,
     "requirements.md": requirement_page.requirements,
+    "rpc.md": value_pages.rpc,
     "runs.md": loop_pages.runs,
     "settings.md": program_pages.settings,
 }

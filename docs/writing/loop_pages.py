@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from inspect import get_annotations
 from typing import get_args
 
 from docs.writing.deviations import DEVIATIONS
@@ -32,16 +32,16 @@ END_REASONS: dict[str, str] = {
 def policy() -> str:
     """Profiles side by side, their decision tables, and why the default differs from the reference."""
     rows = [
-        (code(f.name), *(code(_shown(getattr(profile, f.name))) for profile in (PI, DEFAULT, STRICT)))
-        for f in fields(Policy)
-        if f.name != "name"
+        (code(name), *(code(_shown(getattr(profile, name))) for profile in (PI, DEFAULT, STRICT)))
+        for name in get_annotations(Policy)
+        if name != "name"
     ]
     parts = [
         "# Profiles and policies\n",
         "The loop has one set of rules. A `Policy` answers the questions that they leave open; three are ready: `PI`"
         " does what the reference (Pi 1.6.0) does, `DEFAULT` repairs it where messages or effects could be lost,"
         " `STRICT` is the loop of the course. Give one to `Agent(policy=...)`, or make your own with"
-        " `dataclasses.replace(DEFAULT, ...)`.\n",
+        " `msgspec.structs.replace(DEFAULT, ...)`.\n",
         "## Side by side\n",
         table(("field", "`PI`", "`DEFAULT`", "`STRICT`"), rows),
         "## What follows an answer\n",
@@ -57,7 +57,10 @@ def policy() -> str:
         paragraphs(RunLimits.__doc__) + "\n",
         table(
             ("field", "type", "default"),
-            [(code(f.name), code(str(f.type).replace(" | None", "")), code(f.default)) for f in fields(RunLimits)],
+            [
+                (code(name), code(str(kind).replace(" | None", "")), code(getattr(RunLimits(), name)))
+                for name, kind in get_annotations(RunLimits).items()
+            ],
         ),
     ]
     return "\n".join(parts)
@@ -65,7 +68,7 @@ def policy() -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, RunLimits):
-        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        given = {name: getattr(value, name) for name in get_annotations(RunLimits)}
         return ", ".join(f"{k}={v:,}" for k, v in given.items() if v not in (None, ())) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"

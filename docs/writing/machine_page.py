@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from docs.writing.markdown import code, fence, sentence, table
@@ -56,6 +57,7 @@ def _function(rule: Any) -> Any:
     return getattr(batch, f"call{rule.__name__}", rule)
 
 
+@cache
 def _transitions() -> dict[str, dict[str, list[str]]]:
     """State → input → next states, as seen on the walk."""
     seen: set[tuple[str, str, str]] = set()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from docs.writing.markdown import code, paragraphs, table
@@ -65,6 +67,23 @@ def messages() -> str:
     return "\n".join(parts)
 
 
+def rpc() -> str:
+    """The page of commands that may be sent to a conversation over lines."""
+    from antiphon.modes.rpc.protocol import COMMANDS
+
+    parts = [
+        "# RPC commands\n",
+        "`antiphon --mode rpc` reads one JSON object a line and writes one a line: answers"
+        ' (`{"type": "response", "id", "command", "success", "data" or "error"}`) and [events](events.md). A command'
+        " has its name in `type` and may have an `id`, which its answer repeats. How to use them:"
+        " [drive antiphon from another program](../how-to/json-and-rpc.md).\n",
+        "A name that differs in Python is given in front of the arrow. *optional*: may be left out.\n",
+        "## Commands\n",
+        *_structs(COMMANDS.values()),
+    ]
+    return "\n".join(parts)
+
+
 def _structs(kinds: Iterable[type]) -> Iterator[str]:
     for kind in kinds:
         yield _struct(kind)
@@ -94,15 +113,26 @@ def _field(kind: type, info: Any) -> tuple[str, str, str]:
         notes.append("optional")
     elif info.default is not msgspec.NODEFAULT:
         notes.append(f"default {code(_shown(info.default))}")
-    return name, code(" | ".join(p for p in annotation.split(" | ") if p != "UnsetType")), ", ".join(notes)
+    return name, code(" or ".join(p for p in annotation.split(" | ") if p != "UnsetType")), ", ".join(notes)
 
 
 def _annotation(kind: type, name: str) -> str:
     for cls in kind.__mro__:
         found = inspect.get_annotations(cls).get(name)
         if found is not None:
-            return str(found)
+            return _spelled_out(str(found), vars(sys.modules[cls.__module__]))
     raise LookupError(f"{kind.__name__}.{name} has no annotation")
+
+
+def _spelled_out(annotation: str, names: dict[str, Any]) -> str:
+    """The annotation with the words of a `Literal` in the place of its name."""
+
+    def words(found: re.Match[str]) -> str:
+        known = names.get(found[0])
+        return " | ".join(map(repr, get_args(known))) if get_origin(known) is Literal else found[0]
+
+    plain = re.sub(r"Literal\[([^\]]*)\]", lambda m: m[1].replace(", ", " | ").replace('"', "'"), annotation)
+    return re.sub(r"\b[A-Z]\w+\b", words, plain)
 
 
 def _shown(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -14,9 +15,12 @@ from tests.docs.markdown_pages import PAGES, ROOT, Block, blocks, name
 
 from antiphon.modes import arguments
 from antiphon.modes.options import help_text
+from antiphon.modes.rpc.protocol import Asked, read_command
+from antiphon.providers.catalog import builtin
 
 PYTHON = [page for page in PAGES if any(b.language == "python" for b in blocks(page))]
 SHELL = [block for page in PAGES for block in blocks(page) if block.language == "sh"]
+JSON = [block for page in PAGES for block in blocks(page) if block.language == "json"]
 SOMETHING_ELSE = {"git", "jq", "cd", "cat", "curl", "ollama", "llama-server", "mkdir", "export", "echo", "wc", "head"}
 
 
@@ -113,3 +117,18 @@ def _check_extras(wanted: str) -> None:
     found = re.search(r"\[(.*)\]", wanted)
     extras = found[1].split(",") if found else []
     assert set(extras) <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("block", JSON, ids=lambda b: f"{name(b.page)}:{b.line}")
+def test_json_is_json_and_means_something(block: Block) -> None:
+    """One value, or one value a line. A `models.json` is understood without a complaint, an RPC command is one."""
+    try:
+        values = [json.loads(block.text)]
+    except json.JSONDecodeError:
+        values = [json.loads(line) for line in block.text.split("\n") if line]
+
+    for value in values:
+        if "providers" in value:
+            assert builtin().with_config(value)[1] == ()
+        else:
+            assert isinstance(read_command(json.dumps(value).encode()), Asked)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.scenarios.state_changes import CHANGES
 
 from antiphon import (
     Agent,
+    AgentEvent,
     AgentState,
     AssistantMessage,
     Context,
@@ -24,7 +25,9 @@ from antiphon import (
     run_agent_loop_continue,
 )
 from antiphon.core.content import Text
+from antiphon.core.events import AgentEnd
 from antiphon.core.messages import SystemMessage, user
+from antiphon.core.session_events import SessionEvent
 from antiphon.errors import AgentBusy, CannotContinue, NothingToContinue
 from antiphon.testing import SCRIPTED_MODEL, ScriptedModel, World, call, calls, fails, says, who
 
@@ -155,7 +158,7 @@ async def test_streaming_means_that_a_run_is_active() -> None:
     assert not world.agent.is_streaming
 
 
-@requirement("S3-87", "S3-90", "S3-30", "S3-102", "S1-17", "S3-94")
+@requirement("S3-87", "S3-90", "S3-30", "S3-102", "S3-94")
 async def test_listeners_are_awaited_one_by_one_and_may_leave() -> None:
     world = World([says("done"), says("again")])
     order: list[str] = []
@@ -309,3 +312,13 @@ async def test_an_answer_records_the_level_it_was_asked_with(level: Any) -> None
     await world.prompt("go")
 
     assert world.messages[-1].thinking_level == level
+
+
+@requirement("S1-17")
+def test_a_session_tells_the_events_of_its_runs_and_not_others_for_the_same() -> None:
+    """Whoever listens to an agent, to a session, or to its records meets the same events; only the end says more."""
+    told_by_runs = set(get_args(AgentEvent))
+    told_by_sessions = set(get_args(SessionEvent))
+
+    assert told_by_runs - told_by_sessions == {AgentEnd}
+    assert {kind.type for kind in told_by_runs} <= {kind.type for kind in told_by_sessions}

@@ -181,9 +181,8 @@ async def test_a_limit_of_turns_keeps_the_results_of_the_last_one_and_invents_no
     assert world.agent.has_queued_messages
 
 
-@requirement("S3-81", "S0-55")
+@requirement("S3-81")
 async def test_other_bounds_are_asked_at_the_turn_border() -> None:
-    """A bound of seconds is the only one that reaches into a turn."""
     world = World([*[calls("A")] * 9], limits=RunLimits(repeat_limit=3))
     await world.prompt("go")
     assert (world.outcome.reason, world.outcome.turns) == ("no_progress", 3)
@@ -213,3 +212,20 @@ async def test_a_queue_goes_on_behind_an_early_stop() -> None:
     messages = await world.prompt("go")
 
     assert [who(m) for m in messages] == ["user", "assistant", "result A", "user", "assistant"]
+
+
+@requirement("S0-55", "S3-81")
+async def test_a_bound_of_turns_is_no_bound_of_time() -> None:
+    """A tool that takes for ever is not ended by it; a deadline, on the clock that was given, reaches into the turn."""
+    world = World([calls("A"), says("never")], limits=RunLimits(max_turns=1, max_seconds=60))
+    world.hold("A")
+    running = world.start("go")
+    await world.running("A")
+    await world.clock.advance(59)
+    assert world.agent.is_streaming
+
+    await world.clock.advance(2)
+    messages = await running
+
+    assert world.outcome.reason == "deadline"
+    assert [who(m) for m in messages] == ["user", "assistant", "result A"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,7 +147,7 @@ async def test_an_abort_during_tools_keeps_the_results_and_sends_nothing_more(po
 
 @requirement("S3-86")
 async def test_who_does_not_hear_an_abort_is_cut_after_a_grace() -> None:
-    world = World([falls_silent(says("Hel")).ignoring_abort()], policy=replace(DEFAULT, abort_grace=0.01))
+    world = World([falls_silent(says("Hel")).ignoring_abort()], policy=Policy(name="hasty", abort_grace=0.01))
     running = world.start("go")
     await world.recording.heard(lambda e: e.type == "message_update" and "Hel" in str(e.message.content))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from antiphon import STRICT, AfterOverride, BeforeDecision, Policy, ToolResult, run_tool_call, tool
 from antiphon.core.content import Text, ToolCall
@@ -66,7 +67,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 @requirement("S3-60", "S0-52")
 async def test_a_call_that_was_cancelled_is_an_error_result() -> None:
-    world = World([calls("A", "B"), says("never")], policy=replace(DEFAULT, abort_grace=0.01))
+    world = World([calls("A", "B"), says("never")], policy=structs.replace(DEFAULT, abort_grace=0.01))
     world.hold("A", stubborn=True)
     running = world.start("go")
     await world.recording.heard("tool_execution_end B")
