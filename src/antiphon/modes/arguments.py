@@ -1,105 +1,94 @@
 """The command line as a plan of what to do. Pure: nothing is opened, nothing is decided that needs the machine.
 
-Options are rows of a table, from which the help is written too. Errors are collected, so that a person sees all of
-them.
+Errors are collected, so that a person sees all of them. Options of extensions are known only after these are loaded, so
+a line is read twice: the first time unknown long options are noted, the second time with the extensions' own
+(`flags`). Only a flag that takes a text consumes a word; a word that is not consumed is a message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-Takes: TypeAlias = Literal["nothing", "value", "maybe"]
+from antiphon.modes.options import BY_NAME, Option
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Literal, TypeAlias
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option: its names, what it takes, the field of the plan it sets, and its line of help."""
-
-    name: str
-    short: str | None
-    takes: Takes
-    field: str
-    help: str
-    value: str = ""
-    choices: tuple[str, ...] = ()
-    many: bool = False
-
-
-OPTIONS: tuple[Option, ...] = (
-    Option("--print", "-p", "maybe", "print", "answer once and exit", "TEXT"),
-    Option("--mode", None, "value", "mode", "output: text, or one JSON record a line", "MODE", ("text", "json")),
-    Option("--model", None, "value", "model", "provider/id, an id, or a part of one; :LEVEL behind it", "MODEL"),
-    Option("--provider", None, "value", "provider", "look for the model there only", "NAME"),
-    Option("--thinking", None, "value", "thinking", "off minimal low medium high xhigh max", "LEVEL"),
-    Option("--api-key", None, "value", "api_key", "key for this run; better: the provider's variable", "KEY"),
-    Option("--list-models", None, "maybe", "list_models", "list known models, all or those that match", "SEARCH"),
-    Option("--system-prompt", None, "value", "system_prompt", "replace the base prompt: a text or a file", "TEXT"),
-    Option(
-        "--append-system-prompt",
-        None,
-        "value",
-        "append_system_prompt",
-        "add to the prompt; may repeat",
-        "TEXT",
-        (),
-        True,
-    ),
-    Option("--tools", "-t", "value", "tools", "only these tools: read,bash,edit,write,grep,find,ls", "LIST"),
-    Option("--no-tools", "-nt", "nothing", "no_tools", "no tools at all"),
-    Option("--continue", "-c", "nothing", "continue_", "go on with the last session of this folder"),
-    Option("--session", None, "value", "session", "go on with this session file, or session id", "PATH"),
-    Option("--no-session", None, "nothing", "no_session", "keep nothing on disk"),
-    Option("--session-dir", None, "value", "session_dir", "keep sessions in this folder", "DIR"),
-    Option("--name", "-n", "value", "name", "name of the session", "TEXT"),
-    Option("--max-turns", None, "value", "max_turns", "stop after this many requests", "N"),
-    Option("--help", "-h", "nothing", "help", "show this text"),
-    Option("--version", "-v", "nothing", "version", "show the version"),
-)
-
-_BY_NAME = {name: option for option in OPTIONS for name in (option.name, option.short) if name is not None}
+    FlagKind: TypeAlias = Literal["boolean", "string"]
 
 
 @dataclass(slots=True)
 class Plan:
-    """What the command line asks for. `messages` are prompts in order, `files` the paths of `@file` arguments."""
+    """What the command line asks for. `messages` are prompts in order, `files` the paths of `@file` arguments.
+
+    `unknown`: long options that may belong to extensions; `flags`: values of those that do. `approve` None: nobody
+    said. `errors` and `warnings`: one line each.
+    """
 
     print: bool = False
     mode: str = "text"
+    json_outcome: bool = False
+    keep_going: bool = False
     model: str | None = None
     provider: str | None = None
+    models: str | None = None
     thinking: str | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     list_models: str | None = None
+    continue_: bool = False
+    resume: bool = False
+    session: str | None = None
+    session_id: str | None = None
+    fork: str | None = None
+    session_dir: str | None = None
+    no_session: bool = False
+    name: str | None = None
+    export: str | None = None
+    tools: str | None = None
+    exclude_tools: str | None = None
+    no_builtin_tools: bool = False
+    no_tools: bool = False
+    sandbox: str = "off"
     system_prompt: str | None = None
     append_system_prompt: list[str] = field(default_factory=list[str])
-    tools: str | None = None
-    no_tools: bool = False
-    continue_: bool = False
-    session: str | None = None
-    no_session: bool = False
-    session_dir: str | None = None
-    name: str | None = None
+    no_context_files: bool = False
+    skill: list[str] = field(default_factory=list[str])
+    no_skills: bool = False
+    prompt_template: list[str] = field(default_factory=list[str])
+    no_prompt_templates: bool = False
+    extension: list[str] = field(default_factory=list[str])
+    no_extensions: bool = False
+    no_mcp: bool = False
+    approve: bool | None = None
     max_turns: int | None = None
+    max_tool_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    offline: bool = False
+    verbose: bool = False
     help: bool = False
     version: bool = False
     messages: list[str] = field(default_factory=list[str])
     files: list[str] = field(default_factory=list[str])
+    flags: dict[str, str | bool] = field(default_factory=dict[str, "str | bool"])
+    unknown: list[str] = field(default_factory=list[str])
     errors: list[str] = field(default_factory=list[str])
+    warnings: list[str] = field(default_factory=list[str])
 
 
-def parse(arguments: Sequence[str]) -> Plan:
+def parse(arguments: Sequence[str], flags: Mapping[str, FlagKind] | None = None) -> Plan:
     """The plan of a command line. What is wrong with it stands in `errors`, one line each."""
     plan = Plan()
-    waiting = list(arguments)
-    while waiting:
-        word = waiting.pop(0)
+    words = _Words(arguments)
+    while (word := words.take()) is not None:
         if word == "--":
-            plan.messages += waiting
-            break
-        if word.startswith("-") and word != "-" and not word.startswith("---"):
-            _option(plan, word, waiting)
+            plan.messages += words.rest()
+        elif word.startswith("-") and word != "-" and not word.startswith("---"):
+            _option(plan, word, words, flags or {})
         elif word.startswith("@") and len(word) > 1:
             plan.files.append(word[1:])
         else:
@@ -108,89 +97,181 @@ def parse(arguments: Sequence[str]) -> Plan:
     return plan
 
 
-def _option(plan: Plan, word: str, waiting: list[str]) -> None:
+class _Words:
+    """The words of the line, one after the other."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._at = 0
+
+    def take(self) -> str | None:
+        if self._at >= len(self._words):
+            return None
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def peek(self) -> str | None:
+        return self._words[self._at] if self._at < len(self._words) else None
+
+    def rest(self) -> list[str]:
+        rest = list(self._words[self._at :])
+        self._at = len(self._words)
+        return rest
+
+
+def _option(plan: Plan, word: str, words: _Words, flags: Mapping[str, FlagKind]) -> None:
     name, equals, attached = word.partition("=") if word.startswith("--") else (word, "", "")
-    option = _BY_NAME.get(name)
+    option = BY_NAME.get(name)
     if option is None:
-        plan.errors.append(f"unknown option {name}; --help lists all")
-        return
-    if option.takes == "nothing":
+        _flag(plan, name, attached if equals else None, words, flags)
+    elif option.takes == "nothing":
         if equals:
             plan.errors.append(f"{name} takes no value")
-        setattr(plan, option.field, True)
+        _switch(plan, option)
     elif option.takes == "maybe":
-        _maybe(plan, option, attached if equals else None, waiting)
+        _maybe(plan, option, attached if equals else None, words)
     elif equals:
         _value(plan, option, attached)
-    elif waiting and (not waiting[0].startswith("-") or waiting[0] == "-" or " " in waiting[0]):
-        _value(plan, option, waiting.pop(0))
+    elif (following := words.peek()) is not None and _is_value(following):
+        words.take()
+        _value(plan, option, following)
     else:
         plan.errors.append(f"{name} needs a value: {name} {option.value}")
 
 
-def _maybe(plan: Plan, option: Option, attached: str | None, waiting: list[str]) -> None:
+def _is_value(word: str) -> bool:
+    """May this word be the value of the option before it?"""
+    return not word.startswith("-") or word == "-" or word.startswith("---") or " " in word or _is_tool_edit(word)
+
+
+def _is_tool_edit(word: str) -> bool:
+    """`-bash`, `-bash,+grep`: a list of tools that only takes away begins with a hyphen too."""
+    return "," in word or (word.startswith("-") and not word.startswith("--") and word not in BY_NAME and len(word) > 3)
+
+
+def _flag(plan: Plan, name: str, attached: str | None, words: _Words, flags: Mapping[str, FlagKind]) -> None:
+    """An option that is not ours: of an extension, or a mistake."""
+    if not name.startswith("--"):
+        plan.errors.append(f"unknown option {name}; --help lists all")
+        return
+    kind = flags.get(name[2:])
+    if kind is None:
+        plan.unknown.append(name)
+    elif kind == "boolean":
+        if attached is not None and attached not in ("true", "false"):
+            plan.errors.append(f"{name} takes no value")
+        plan.flags[name[2:]] = attached != "false"
+    else:
+        following = words.peek()
+        if attached is None and following is not None and _is_value(following):
+            attached = words.take()
+        if attached is None:
+            plan.errors.append(f"{name} needs a value")
+        else:
+            plan.flags[name[2:]] = attached
+
+
+def _switch(plan: Plan, option: Option) -> None:
+    if option.field in ("approve", "no_approve"):
+        plan.approve = option.field == "approve"
+    else:
+        setattr(plan, option.field, True)
+
+
+def _maybe(plan: Plan, option: Option, attached: str | None, words: _Words) -> None:
     """An option whose next word belongs to it unless that is an option or a file."""
-    if attached is None and waiting and (waiting[0][:1] not in ("-", "@") or waiting[0].startswith("---")):
-        attached = waiting.pop(0)
+    following = words.peek()
+    if attached is None and following is not None and (following[:1] not in ("-", "@") or following.startswith("---")):
+        attached = words.take()
     if option.field == "print":
         plan.print = True
         if attached is not None:
             plan.messages.append(attached)
     else:
-        plan.list_models = attached or ""
+        setattr(plan, option.field, attached or "")
 
 
 def _value(plan: Plan, option: Option, text: str) -> None:
     if option.choices and text not in option.choices:
         plan.errors.append(f"{option.name} {text!r}: choose one of {', '.join(option.choices)}")
-    elif option.field == "max_turns":
-        if text.isascii() and text.isdigit() and int(text) > 0:
-            plan.max_turns = int(text)
+    elif option.takes == "count":
+        if text.isascii() and text.isdigit() and 0 < len(text) < 16 and int(text) > 0:
+            setattr(plan, option.field, int(text))
         else:
-            plan.errors.append(f"--max-turns {text!r}: give a whole number above 0")
+            plan.errors.append(f"{option.name} {text!r}: give a whole number above 0")
+    elif option.takes == "number":
+        number = _number(text)
+        if number is None:
+            plan.errors.append(f"{option.name} {text!r}: give a number above 0")
+        else:
+            setattr(plan, option.field, number)
     elif option.many:
         getattr(plan, option.field).append(text)
     else:
         setattr(plan, option.field, text)
 
 
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
 def _check(plan: Plan) -> None:
     """What no single option can say."""
+    add = plan.errors.append
     if plan.provider is not None and plan.model is None and plan.list_models is None:
-        plan.errors.append("--provider needs --model")
-    if plan.no_session and (plan.continue_ or plan.session is not None):
-        plan.errors.append("--no-session does not go with --continue or --session")
-    if plan.continue_ and plan.session is not None:
-        plan.errors.append("--continue and --session name two sessions; give one")
+        add("--provider needs --model")
+    chosen = [name for name, given in _sessions(plan) if given]
+    if len(chosen) > 1:
+        add(f"{' and '.join(chosen)} each choose a session; give one of them")
+    if plan.no_session and [name for name in chosen if name != "--session-id"]:
+        add(f"--no-session does not go with {chosen[0]}")
+    if plan.session_id is not None and not is_session_id(plan.session_id):
+        add(
+            f"--session-id {plan.session_id!r}: use letters, digits, dot, hyphen and underscore, "
+            "with a letter or digit at both ends"
+        )
     if plan.name is not None and not plan.name.strip():
-        plan.errors.append("--name must not be blank")
+        add("--name must not be blank")
+    if plan.tools is not None:
+        _check_tools(plan, plan.tools)
+    if plan.mode == "rpc" and plan.files:
+        add("@file does not go with --mode rpc; send the file in a prompt")
+    if plan.mode == "rpc" and plan.messages:
+        add("a message does not go with --mode rpc; send it as a prompt command")
+    if plan.json_outcome and plan.mode != "json":
+        add("--json-outcome needs --mode json")
 
 
-def help_text() -> str:
-    """What `--help` shows."""
-    rows: list[tuple[str, str]] = []
-    for option in OPTIONS:
-        names = option.name if option.short is None else f"{option.short}, {option.name}"
-        value = f" [{option.value}]" if option.takes == "maybe" else f" {option.value}" if option.value else ""
-        rows.append((names + value, option.help))
-    width = max(len(left) for left, _ in rows)
-    lines = [f"  {left:<{width}}  {right}" for left, right in rows]
-    return "\n".join([*_HEAD, *lines, *_TAIL]) + "\n"
+def _sessions(plan: Plan) -> list[tuple[str, bool]]:
+    """Options that choose a session. With `--fork`, `--session-id` only names the copy."""
+    return [
+        ("--continue", plan.continue_),
+        ("--resume", plan.resume),
+        ("--session", plan.session is not None),
+        ("--fork", plan.fork is not None),
+        ("--session-id", plan.session_id is not None and plan.fork is None),
+    ]
 
 
-_HEAD = (
-    "antiphon: a coding agent in which every call is answered",
-    "",
-    "  antiphon [options] [@file ...] [message ...]",
-    "",
-    "Text on standard input is put in front of the first message, files after it.",
-    "",
-    "Options:",
-)
-_TAIL = (
-    "",
-    "Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ... Without any key a small",
-    "model inside this program answers, if it is installed (extra `local`): good for trying the loop, not for work.",
-    "",
-    "Exit codes: 0 answered; 1 failed, aborted or cut off; 130 stopped by Ctrl-C.",
-)
+def _check_tools(plan: Plan, text: str) -> None:
+    names = tool_names(text)
+    edits = [name for name in names if name[:1] in ("+", "-")]
+    if edits and len(edits) != len(names):
+        plan.errors.append(f"--tools {text!r}: give names, or +NAME and -NAME, but not both")
+    if any("*" in name for name in edits):
+        plan.errors.append(f"--tools {text!r}: +NAME and -NAME need exact names, without *")
+
+
+def tool_names(text: str | None) -> tuple[str, ...]:
+    """The names in a list of tools."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def is_session_id(text: str) -> bool:
+    """May this be the id of a session, and so a part of a file name?"""
+    allowed = all(c.isascii() and (c.isalnum() or c in "._-") for c in text)
+    return bool(text) and len(text) <= 128 and allowed and text[0].isalnum() and text[-1].isalnum()

@@ -1,100 +1,111 @@
-"""The command: start order, exit codes, signals. A person's mistake ends in one clear line, never in a traceback."""
+"""The command: start order, exit codes. A person's mistake ends in one clear line, never in a traceback.
+
+Nothing is imported here that the help and the version do not need.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
-from collections.abc import Sequence
-from pathlib import Path
 
-from antiphon.errors import AntiphonError, ConfigurationError
-from antiphon.modes.arguments import Plan, help_text, parse
-from antiphon.modes.output import Output, ReaderGone, stdin_is_terminal
+from antiphon.errors import AntiphonError
+from antiphon.modes.output import Output, OutputFailed, secure_descriptors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antiphon.modes.arguments import Plan
 
 EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+
+QUESTIONS = ("--help", "-h", "--version", "-v")
+COMMANDS = {
+    "auth": "auth",
+    "config": "config",
+    "replay": "replay",
+    "session": "sessions",
+    "trust": "trust",
+}
+"""First words that are no message, and the file in `commands/` that knows what they mean."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; gives the exit code."""
+    closed = secure_descriptors()
     output = Output()
-    plan = parse(arguments)
     try:
-        if plan.errors:
-            for error in plan.errors:
-                output.error(error)
+        if closed is not None:
+            output.error(str(OutputFailed(closed)))
             return EXIT_FAILED
-        return _run(plan, output)
-    except ReaderGone:
+        if len(arguments) == 1 and arguments[0] in QUESTIONS:
+            return _tell(arguments[0], output)
+        return _run(arguments, output)
+    except OutputFailed as error:
+        output.error(str(error))
         return EXIT_FAILED
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except (AntiphonError, OSError) as error:
         output.error(str(error))
         return EXIT_FAILED
 
 
-def _run(plan: Plan, output: Output) -> int:
-    if plan.help:
+def _run(arguments: Sequence[str], output: Output) -> int:
+    from antiphon.modes.signals import Stopped, listen
+
+    listen()
+    try:
+        if arguments and arguments[0] in COMMANDS:
+            return _command(arguments[0], arguments[1:], output)
+        return _line(arguments, output)
+    except Stopped as stopped:
+        return stopped.exit_code
+
+
+def _tell(question: str, output: Output) -> int:
+    if question in ("--help", "-h"):
+        from antiphon.modes.options import help_text
+
         output.text(help_text())
-        return 0
-    if plan.version:
+    else:
         from antiphon import __version__
 
         output.text(f"antiphon {__version__}\n")
-        return 0
+    return 0
+
+
+def _command(name: str, words: Sequence[str], output: Output) -> int:
+    from importlib import import_module
+
+    code: int = import_module(f"antiphon.modes.commands.{COMMANDS[name]}").run(words, output)
+    return code
+
+
+def _line(arguments: Sequence[str], output: Output) -> int:
+    from antiphon.modes.arguments import parse
+
+    plan = parse(arguments)
+    if not plan.errors and plan.version:
+        return _tell("--version", output)
+    if not plan.errors and plan.help:
+        return _tell("--help", output)
+    plan.errors += [f"unknown option {name}; --help lists all" for name in plan.unknown]
+    for error in plan.errors:
+        output.error(error)
+    if plan.errors:
+        return EXIT_FAILED
+    if plan.offline:
+        os.environ["ANTIPHON_OFFLINE"] = "1"
+    return _work(plan, output)
+
+
+def _work(plan: Plan, output: Output) -> int:
+    if plan.export is not None:
+        from antiphon.modes.commands.sessions import run as session_command
+
+        return session_command(["export", plan.export, *plan.messages[:1]], output)
     if plan.list_models is not None:
         from antiphon.modes.list_models import list_models
 
         return list_models(plan, output)
-    return _answer(plan, output)
+    from antiphon.modes.conversation import converse
 
-
-def _answer(plan: Plan, output: Output) -> int:
-    from antiphon.modes.prompt_input import prompts_of, read_stdin
-
-    cwd = _working_folder()
-    piped = "" if stdin_is_terminal() else read_stdin()
-    prompts = prompts_of(plan.messages, plan.files, piped, cwd)
-    if not prompts and plan.mode == "text":
-        raise ConfigurationError(
-            'nothing to do: give a prompt, as in antiphon "What is in this folder?"; --help says more'
-        )
-    from antiphon.modes.start import start_session
-
-    session = start_session(plan, cwd, output)
-    try:
-        return asyncio.run(_main(plan, session, prompts, output))
-    finally:
-        session.close()
-
-
-def _working_folder() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        raise ConfigurationError("the current folder does not exist any more; change to another one") from None
-
-
-async def _main(plan: Plan, session: object, prompts: Sequence[str], output: Output) -> int:
-    """The mode, with the signals of the process tied to the run."""
-    from antiphon.modes.json_mode import run_json
-    from antiphon.modes.print_mode import run_print
-    from antiphon.session.agent_session import AgentSession
-
-    assert isinstance(session, AgentSession)
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        if received:  # the second one means now
-            os._exit(128 + number)
-        received.append(number)
-        session.abort("interrupted" if number == signal.SIGINT else "terminated")
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop, number)
-    mode = run_json if plan.mode == "json" else run_print
-    code = await mode(session, prompts, output)
-    return 128 + received[0] if received else code
+    return converse(plan, output)

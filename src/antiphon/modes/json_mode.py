@@ -1,29 +1,78 @@
-"""One shot for programs: the session header, then one JSON record for each event."""
+"""One shot for programs: the session header, then one JSON record for each event. Source: modes specification 6."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Sequence
 
-from antiphon.core.events import AgentEvent
-from antiphon.core.wire import to_wire
+from msgspec import UNSET
+
+from antiphon.core.session_events import ExtensionError, SessionEvent
+from antiphon.core.usage import NO_USAGE, add_usage
+from antiphon.core.wire import JsonObject, to_wire
 from antiphon.modes.output import Output
-from antiphon.modes.wire_events import line, record
-from antiphon.session.agent_session import AgentSession
+from antiphon.modes.print_mode import NOBODY_READS, exit_code, last_answer
+from antiphon.modes.prompt_input import GivenPrompt
+from antiphon.modes.telling import guarded
+from antiphon.modes.wire_events import header_line, line, line_of
+from antiphon.session.runtime import AgentSessionRuntime
+from antiphon.session.settlement import Settlement
 
 
-async def run_json(session: AgentSession, prompts: Sequence[str], output: Output) -> int:
-    """Run the prompts in order. A failed answer is a record like any other; the exit code is 0."""
-    header: dict[str, Any] = {"type": "session", **to_wire(session.log.header)}
-    output.write(line(header))
+async def run_json(
+    runtime: AgentSessionRuntime,
+    prompts: Sequence[GivenPrompt],
+    output: Output,
+    *,
+    outcome: bool = False,
+    keep_going: bool = False,
+) -> int:
+    """Run the prompts in order. A failed answer is a record like any other, and the exit code is 0.
 
-    def tell(event: AgentEvent, _signal: Any) -> None:
-        output.write(line(record(event)))
+    With `outcome` each prompt closes with a record that says how it went, and the exit code says it too.
 
-    session.subscribe(tell)
+    Raises:
+        OutputFailed: standard output cannot be written.
+        AntiphonError: a prompt was refused, or the conversation cannot be stored.
+    """
+    await output.send(header_line(runtime.session.log.header))
+
+    def tell(event: SessionEvent) -> Awaitable[None] | None:
+        if type(event) is ExtensionError:  # not a record here: words for the person
+            output.say(f"Extension error ({event.extension_path}): {event.error}\n")
+            return None
+        return output.offer(line(event))
+
+    runtime.subscribe(guarded(tell, lambda: runtime.session.request_abort(NOBODY_READS)))
+    worst = 0
     for prompt in prompts:
-        outcome = await session.prompt(prompt)
-        output.write(line({"type": "agent_settled", "aborted": outcome.reason == "aborted"}))
-        if outcome.reason == "aborted":
+        settlement = await runtime.session.prompt(prompt.text, prompt.images)
+        if output.failure is not None:
+            raise output.failure
+        code = exit_code(settlement)
+        worst = max(worst, code)
+        if outcome:
+            await output.send(line_of(outcome_record(settlement, code)))
+        if settlement.aborted or (outcome and code and not keep_going):
             break
-    return 0
+    return worst if outcome else 0
+
+
+def outcome_record(settlement: Settlement, code: int) -> JsonObject:
+    """How a prompt went, for programs that do not want to read events."""
+    last = last_answer(settlement.new_messages)
+    usage = NO_USAGE
+    for message in settlement.new_messages:
+        used = getattr(message, "usage", UNSET)
+        usage = usage if used is UNSET else add_usage(usage, used)
+    found: JsonObject = {
+        "type": "run_outcome",
+        "ok": code == 0,
+        "disposition": settlement.disposition,
+        "reason": settlement.reason or UNSET,
+        "stopReason": UNSET if last is None else last.stop_reason,
+        "errorMessage": settlement.error or UNSET,
+        "turns": 0 if settlement.outcome is None else settlement.outcome.turns,
+        "usage": to_wire(usage),
+        "exitCode": code,
+    }
+    return found

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from antiphon.core.model import Model
 from antiphon.modes.arguments import Plan
 from antiphon.modes.output import Output
-from antiphon.modes.start import load_catalog
+from antiphon.modes.tables import table
+from antiphon.resources.paths import places
+from antiphon.session.model_access import load_models
 
 HEAD = ("provider", "model", "context", "max-out", "thinking", "images")
 
 
 def list_models(plan: Plan, output: Output) -> int:
     """Print the models that match; gives the exit code."""
+    models = load_models(places(Path.cwd(), os.environ), os.environ)
+    for diagnostic in models.diagnostics:
+        output.warning(diagnostic.message)
     search = plan.list_models or ""
-    models = [m for m in load_catalog(output).search(search) if plan.provider is None or m.provider == plan.provider]
-    if not models:
+    found = [m for m in models.catalog.search(search) if plan.provider is None or m.provider == plan.provider]
+    if not found:
         output.error(f"no model matches {search!r}")
         return 1
-    rows = [HEAD, *(_row(model) for model in models)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    output.text("\n".join(lines) + "\n")
+    output.text(table([HEAD, *map(_row, found)]))
     return 0
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, final
 
 from antiphon.core.content import text_of
 from antiphon.core.events import (
-    AgentEvent,
     MessageEnd,
     MessageUpdate,
     ToolExecutionEnd,
@@ -15,8 +15,15 @@ from antiphon.core.events import (
 )
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.response_events import TextDelta, ThinkingDelta
+from antiphon.core.session_events import (
+    ApprovalRequested,
+    AutoRetryStart,
+    CompactionStart,
+    ExtensionError,
+    SessionEvent,
+)
 from antiphon.core.wire import encode
-from antiphon.modes.output import Output, one_line
+from antiphon.modes.output import Output, as_bytes, one_line
 
 SHOWN_UNITS = 160
 
@@ -29,26 +36,43 @@ class LiveView:
         self._output = output
         self._open = False
         self._streamed = False
+        self._parts: list[bytes] = []
 
-    def __call__(self, event: AgentEvent, _signal: Any) -> None:
-        kind = type(event)
-        if kind is MessageUpdate:
-            self._grown(event.assistant_message_event)  # type: ignore[union-attr]
-        elif kind is MessageEnd:
-            self._ended(event)  # type: ignore[arg-type]
-        elif kind is ToolExecutionStart:
-            self._note(f"→ {event.tool_name} {_short(event.args)}")  # type: ignore[union-attr]
-        elif kind is ToolExecutionUpdate:
-            self._progress(event)  # type: ignore[arg-type]
-        elif kind is ToolExecutionEnd:
-            mark = "✗" if event.is_error else "✓"  # type: ignore[union-attr]
-            self._note(f"{mark} {_last_line(text_of(event.result.content))}")  # type: ignore[union-attr]
+    def __call__(self, event: SessionEvent) -> Awaitable[None] | None:
+        """Show an event; gives what is left to wait for, if the terminal is held."""
+        self._show(event)
+        return self._flush()
+
+    def _show(self, event: SessionEvent) -> None:
+        match event:
+            case MessageUpdate():
+                self._grown(event.assistant_message_event)
+            case MessageEnd():
+                self._ended(event)
+            case ToolExecutionStart():
+                self._note(f"→ {event.tool_name} {_short(event.args)}")
+            case ToolExecutionUpdate():
+                self._progress(event)
+            case ToolExecutionEnd():
+                mark = "✗" if event.is_error else "✓"
+                self._note(f"{mark} {_last_line(text_of(event.result.content))}")
+            case AutoRetryStart():
+                self._note(f"↻ {_last_line(event.error_message)}; trying again in {event.delay_ms / 1000:g} s")
+            case CompactionStart():
+                self._note("… making the conversation shorter")
+            case ApprovalRequested():
+                self._note(f"? {event.tool_name} waits for a person's answer")
+            case ExtensionError():
+                self._note(f"! {_cut(one_line(event.error))} ({event.extension_path})")
+            case _:
+                pass
 
     def _grown(self, event: Any) -> None:
         if type(event) is TextDelta:
             self._open, self._streamed = True, True
-            self._output.text(printable(event.delta))
+            self._write(printable(event.delta))
         elif type(event) is ThinkingDelta and self._output.err_is_terminal:
+            self._flush()
             self._output.say(f"\x1b[2m{printable(event.delta)}\x1b[0m")
             self._open = True
 
@@ -56,7 +80,7 @@ class LiveView:
         if type(event.message) is not AssistantMessage:
             return
         if not self._streamed:
-            self._output.text(printable(text_of(event.message.content)))
+            self._write(printable(text_of(event.message.content)))
             self._open = bool(text_of(event.message.content))
         self._close_line()
         self._streamed = False
@@ -67,14 +91,23 @@ class LiveView:
         if text.strip():
             self._note(f"  {_last_line(text)}")
 
+    def _write(self, text: str) -> None:
+        self._parts.append(as_bytes(text))
+
+    def _flush(self) -> Awaitable[None] | None:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return self._output.offer(data) if data else None
+
     def _note(self, text: str) -> None:
         self._close_line()
+        self._flush()
         styled = f"\x1b[2m{text}\x1b[0m" if self._output.err_is_terminal else text
         self._output.say(styled + "\n")
 
     def _close_line(self) -> None:
         if self._open:
-            self._output.text("\n")
+            self._write("\n")
             self._open = False
 
 

@@ -1,57 +1,115 @@
-"""The first prompt of a one-shot run: standard input, then files, then the first message.
+"""The prompts of a one-shot run: standard input, then files, then the first message; each further message on its own.
 
-A newline stands between parts, unless the left one already ends with one.
+A newline stands between parts, unless the left one already ends with one. What is a picture is decided by content.
+Source: modes specification 4.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon.core.content import Image
+from antiphon.core.model import Model
 from antiphon.errors import ConfigurationError
+from antiphon.resources.paths import expanded
+from antiphon.tools.image_resize import limits_of_model
+from antiphon.tools.image_view import view_image
+from antiphon.tools.images import SNIFF_BYTES, image_type
 
 READ_BYTES = 1 << 20
+MOST_FILE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPrompt:
+    """What to say, and pictures that go with it."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How pictures are given to a model: made smaller or not, or not at all."""
+
+    model: Model | None = None
+    resize: bool = True
+    blocked: bool = False
 
 
 def read_stdin() -> str:
-    """Everything on standard input, trimmed; broken bytes become U+FFFD."""
+    """Everything on standard input, trimmed; broken bytes become U+FFFD.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
     blocks: list[bytes] = []
-    while block := os.read(0, READ_BYTES):
-        blocks.append(block)
-    return b"".join(blocks).decode("utf-8", "replace").strip()
+    try:
+        while block := os.read(0, READ_BYTES):
+            blocks.append(block)
+    except OSError as error:
+        raise ConfigurationError(f"standard input cannot be read: {error.strerror or error}") from error
+    return b"".join(blocks).decode("utf-8", "replace").removeprefix("\ufeff").strip()
 
 
-def file_part(name: str, cwd: str) -> str:
+def file_part(name: str, cwd: Path, home: Path, pictures: Pictures) -> GivenPrompt:
     """A file as a part of a prompt; an empty file is no part.
 
     Raises:
         ConfigurationError: it cannot be read.
     """
-    path = Path(cwd, Path(name).expanduser())
+    path = cwd / expanded(name, home)
     try:
-        text = path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
-    except OSError as error:
-        raise ConfigurationError(f"cannot read @{name}: {error.strerror or error}") from error
-    return f'<file name="{path}">\n{text}\n</file>\n' if text else ""
+        with path.open("rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"cannot read @{name}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MOST_FILE_BYTES:
+        raise ConfigurationError(f"cannot read @{name}: it is larger than {MOST_FILE_BYTES // 1024 // 1024} MiB")
+    if image_type(data[:SNIFF_BYTES]) is not None:
+        return _picture(path, data, pictures)
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    return GivenPrompt(f'<file name="{path}">\n{text}\n</file>\n' if text else "")
 
 
-def prompts_of(messages: Sequence[str], files: Sequence[str], piped: str, cwd: str) -> list[str]:
+def _picture(path: Path, data: bytes, pictures: Pictures) -> GivenPrompt:
+    """An attachment, and a word in the text about what it is, or why it is left out."""
+    if pictures.blocked:
+        return GivenPrompt(f'<file name="{path}">[Image omitted: the settings allow none.]</file>\n')
+    limits = limits_of_model(pictures.model.input_limits) if pictures.model is not None else limits_of_model({})
+    view = view_image(data, limits, resize=pictures.resize, stopped=lambda: False)
+    hints = "\n".join(view.note.split("\n")[1:])
+    text = f'<file name="{path}">{hints}</file>\n'
+    if view.data is None:
+        return GivenPrompt(text)
+    return GivenPrompt(text, (Image(data=base64.b64encode(view.data).decode(), mime_type=view.mime_type),))
+
+
+def prompts_of(
+    messages: Sequence[str], files: Sequence[str], piped: str, cwd: Path, home: Path, pictures: Pictures
+) -> list[GivenPrompt]:
     """The prompts in order: the first one with everything in front of it, each further message on its own.
 
     Raises:
         ConfigurationError: a file cannot be read.
     """
-    parts = [piped, *(file_part(name, cwd) for name in files), *messages[:1]]
-    first = join(parts)
-    rest = [message for message in messages[1:] if message.strip()]
-    return ([first] if first.strip() else []) + rest
+    read = [file_part(name, cwd, home, pictures) for name in files]
+    first = join([piped, *(part.text for part in read), *messages[:1]])
+    images = tuple(image for part in read for image in part.images)
+    rest = [GivenPrompt(message) for message in messages[1:] if message.strip()]
+    return ([GivenPrompt(first, images)] if first.strip() or images else []) + rest
 
 
 def join(parts: Sequence[str]) -> str:
     """Non-empty parts, each on a line of its own."""
-    out = ""
+    out: list[str] = []
     for part in parts:
+        if part and out and not out[-1].endswith("\n"):
+            out.append("\n")
         if part:
-            out += ("" if not out or out.endswith("\n") else "\n") + part
-    return out
+            out.append(part)
+    return "".join(out)

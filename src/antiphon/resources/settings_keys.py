@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Struct
 
-from antiphon.core.model import THINKING_LEVELS
 from antiphon.core.wire import JsonObject, JsonValue, to_wire
 from antiphon.resources.settings import ONLY_GLOBAL, RESOURCE_LISTS, Settings
+from antiphon.resources.type_words import words_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,40 +79,6 @@ def _about(shape: Any) -> str:
     if isinstance(shape, msgspec.inspect.UnionType):
         return next((text for text in map(_about, shape.types) if text), "")
     return ""
-
-
-def words_for(shape: Any) -> str:
-    """What a type takes, in words for a person."""
-    match shape:
-        case msgspec.inspect.Metadata(type=inner):
-            return words_for(inner)
-        case msgspec.inspect.UnionType(types=types):
-            return " or ".join(map(words_for, types))
-        case msgspec.inspect.LiteralType(values=values):
-            return _choice(values)
-        case msgspec.inspect.BoolType():
-            return "true or false"
-        case msgspec.inspect.IntType():
-            return "a whole number" if shape.ge is None else f"a whole number from {shape.ge} on"
-        case msgspec.inspect.FloatType():
-            return "a number" if shape.ge is None else f"a number from {shape.ge:g} on"
-        case msgspec.inspect.StrType():
-            return "a text"
-        case msgspec.inspect.VarTupleType(item_type=item):
-            return f"a list, each {words_for(item)}"
-        case msgspec.inspect.DictType(value_type=value):
-            return f"an object, each value {words_for(value)}"
-        case msgspec.inspect.StructType(fields=fields):
-            return f"an object of {', '.join(field.encode_name for field in fields)}"
-        case _:
-            return "any value"
-
-
-def _choice(values: tuple[Any, ...]) -> str:
-    if set(values) == set(THINKING_LEVELS):
-        values = THINKING_LEVELS
-    words = [f'"{value}"' for value in values]
-    return " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
 
 
 def schema() -> JsonObject:

@@ -1,0 +1,102 @@
+"""A conversation from the command line: what is read first, which mode runs, how the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from antiphon.errors import AntiphonError, ConfigurationError
+from antiphon.modes.arguments import Plan
+from antiphon.modes.json_mode import run_json
+from antiphon.modes.open_log import working_folder
+from antiphon.modes.output import Output, is_terminal, stdin_is_terminal, take_over
+from antiphon.modes.person import person_at
+from antiphon.modes.print_mode import run_print
+from antiphon.modes.prompt_input import GivenPrompt, Pictures, prompts_of, read_stdin
+from antiphon.modes.signals import Goodbye
+from antiphon.modes.start import House, start
+from antiphon.resources.paths import home_dir
+from antiphon.session.runtime import AgentSessionRuntime
+from antiphon.session_log.refusals import SessionWriteFailed
+
+BLOCKED_SECONDS = 0.7
+"""So long a reader that does not read may hold up the end after a signal; whoever asked may kill us after a second."""
+
+
+def converse(plan: Plan, _output: Output) -> int:
+    """Run the mode that the plan asks for; gives the exit code.
+
+    Raises:
+        AntiphonError: it could not begin, or not go on; one line for the person.
+        OutputFailed: standard output cannot be written.
+    """
+    interactive = plan.mode == "text" and not plan.print and stdin_is_terminal() and is_terminal(1)
+    output = take_over()
+    cwd = working_folder()
+    piped = "" if plan.mode == "rpc" or stdin_is_terminal() else read_stdin()
+    if plan.mode == "text" and not (plan.messages or plan.files or piped):
+        raise ConfigurationError(
+            'nothing to do: give a prompt, as in antiphon "What is in this folder?"; --help says more'
+        )
+    try:
+        return asyncio.run(_main(plan, output, cwd, piped, interactive=interactive))
+    except SessionWriteFailed as error:
+        if plan.no_session:
+            raise
+        raise SessionWriteFailed(f"{error}; --no-session keeps nothing on disk") from error
+
+
+async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive: bool) -> int:
+    house, runtime = start(plan, output, person_at(output, interactive=interactive), cwd)
+    stopped = asyncio.Event()
+
+    def stop(number: int) -> None:
+        stopped.set()
+        asyncio.get_running_loop().call_later(BLOCKED_SECONDS, output.give_up)
+        runtime.session.request_abort(f"stopped by signal {number}")
+
+    goodbye = Goodbye(stop)
+    try:
+        code = await _mode(plan, house, runtime, output, piped, stopped)
+    except AntiphonError:
+        if goodbye.exit_code is None:
+            raise
+        code = goodbye.exit_code
+    finally:
+        await close(runtime)
+    return code if goodbye.exit_code is None else goodbye.exit_code
+
+
+async def _mode(
+    plan: Plan, house: House, runtime: AgentSessionRuntime, output: Output, piped: str, stopped: asyncio.Event
+) -> int:
+    if plan.mode == "rpc":
+        from antiphon.modes.rpc.stdio import run_rpc
+
+        return await run_rpc(runtime, output, house, stopped=stopped)
+    prompts = _prompts(plan, house, runtime, piped)
+    if plan.mode == "json":
+        return await run_json(runtime, prompts, output, outcome=plan.json_outcome, keep_going=plan.keep_going)
+    return await run_print(runtime, prompts, output, keep_going=plan.keep_going)
+
+
+def _prompts(plan: Plan, house: House, runtime: AgentSessionRuntime, piped: str) -> list[GivenPrompt]:
+    settings = house.loaded.settings.settings.images
+    pictures = Pictures(runtime.session.model, resize=settings.auto_resize, blocked=settings.block_images)
+    cwd, home = Path(working_folder()), home_dir(house.environ)
+    prompts = prompts_of(plan.messages, plan.files, piped, cwd, home, pictures)
+    if not prompts and plan.mode == "text":
+        raise ConfigurationError("nothing to do: the prompt is empty")
+    return prompts
+
+
+async def close(runtime: AgentSessionRuntime) -> None:
+    """Let go of everything: session, connections, children."""
+    from antiphon.tools.process import close_all
+
+    await runtime.dispose()
+    http = sys.modules.get("antiphon.providers.http")
+    if http is not None:
+        await http.close_connections()
+    close_all()

@@ -1,0 +1,280 @@
+"""A recorded conversation played again: the loop of today with the answers and tool outputs of then.
+
+    report = await replay(messages)
+    assert report.difference is None, report
+
+Models and tools say what was recorded, time stands, nothing is asked of the outside. What the loop makes of it must be
+the same messages in the same order, by the rules of a legal sequence of events. The first difference is reported: after
+a change of the loop, or of a tool's declaration, it says where an old conversation would have gone another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from msgspec import UNSET
+
+from antiphon.core.calls import ToolResult
+from antiphon.core.declarations import ToolDeclaration
+from antiphon.core.events import AgentEvent
+from antiphon.core.hooks import Context, Turn
+from antiphon.core.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    message_to_wire,
+)
+from antiphon.core.model import Model
+from antiphon.core.policy import DEFAULT, Policy
+from antiphon.core.ports import AbortSignal, ModelRequest, OnUpdate
+from antiphon.core.response_events import Done, Failed, ResponseEvent
+from antiphon.core.trace import check_trace
+from antiphon.core.wire import JsonObject, encode
+from antiphon.errors import ProtocolError
+from antiphon.loop.config import LoopConfig
+from antiphon.loop.entry import run_agent_loop, run_agent_loop_continue
+
+UNCOMPARED = frozenset({"timestamp", "durationMs", "nestedCalls"})
+"""Members of a message that depend on the moment, or are made by tools for displays."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`at` counts the messages of the record from 0. `recorded` or `played` None: that side has no message there."""
+
+    at: int
+    what: str
+    recorded: JsonObject | None = None
+    played: JsonObject | None = None
+
+    def __str__(self) -> str:
+        lines = [f"message {self.at}: {self.what}"]
+        for name, value in (("recorded", self.recorded), ("played", self.played)):
+            if value is not None:
+                lines.append(f"  {name}: {encode(value).decode()}")
+        return "\n".join(lines)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What came of it: how many messages are alike, in how many runs, and the first that is not."""
+
+    messages: int
+    runs: int
+    difference: Difference | None = None
+
+
+async def replay(messages: Sequence[Message], policy: Policy = DEFAULT) -> ReplayReport:
+    """Play a conversation again, as far as it goes alike."""
+    player = _Player(tuple(messages), policy)
+    runs = 0
+    while player.at < len(player.record) and player.difference is None:
+        before = player.at
+        await player.play_run()
+        runs += 1
+        if player.at == before and player.difference is None:
+            player.differs("the loop has nothing to say here", player.record[player.at], None)
+    return ReplayReport(player.at, runs, player.difference)
+
+
+async def assert_replays(messages: Sequence[Message], policy: Policy = DEFAULT) -> None:
+    """The conversation goes the same way again.
+
+    Raises:
+        AssertionError: the first difference.
+    """
+    report = await replay(messages, policy)
+    assert report.difference is None, str(report.difference)
+
+
+@final
+class _Player:
+    """The record and how far it has been played. `at`: the next message that is expected."""
+
+    def __init__(self, record: tuple[Message, ...], policy: Policy) -> None:
+        self.record = record
+        self.policy = policy
+        self.at = 0
+        self.difference: Difference | None = None
+        self._events: list[AgentEvent] = []
+        self._results = _results_by_call(record)
+
+    # -- one run
+
+    async def play_run(self) -> None:
+        """From here to the end of a run: a prompt, or one more try after an answer that failed."""
+        prompts = self._next_said()
+        context = self._context()
+        config = LoopConfig(
+            model=self._model(),
+            policy=self.policy,
+            clock=_StandingClock(self),
+            get_steering_messages=self._next_said,
+            get_follow_up_messages=self._next_said,
+            finish_turn=self._finish_turn,
+        )
+        self._events.clear()
+        if prompts:
+            await run_agent_loop(prompts, context, config, self._told, None, self._stream)
+        else:
+            await run_agent_loop_continue(context, config, self._told, None, self._stream)
+        self._check_events()
+
+    def _context(self) -> Context:
+        """What was said so far, without answers that failed: they were taken out before it went on."""
+        said = list(self.record[: self.at])
+        while said and isinstance(said[-1], AssistantMessage):
+            said.pop()
+        return Context(messages=said, tools=self._tools())
+
+    def _next_said(self) -> list[Message]:
+        """What people and hosts say next in the record: everything up to the next answer."""
+        found: list[Message] = []
+        for message in self.record[self.at :]:
+            if isinstance(message, AssistantMessage | ToolResultMessage):
+                break
+            found.append(message)
+        return found
+
+    def _model(self) -> Model:
+        answer = next((m for m in self.record[self.at :] if isinstance(m, AssistantMessage)), None)
+        if answer is None:
+            return Model(id="recorded", provider="recorded", api="recorded")
+        return Model(id=answer.model, provider=answer.provider, api=answer.api)
+
+    # -- the world
+
+    async def _stream(self, _request: ModelRequest) -> AsyncIterator[ResponseEvent]:
+        return _answer(self._next_answer())
+
+    def _next_answer(self) -> AssistantMessage | None:
+        message = self.record[self.at] if self.at < len(self.record) else None
+        if isinstance(message, AssistantMessage):
+            return message
+        self.differs("the loop asks the model", message, None)
+        return None
+
+    def _tools(self) -> list[_RecordedTool]:
+        """The tools in force at this point, with what they gave."""
+        declared: dict[str, ToolDeclaration] = {}
+        for message in self.record:
+            if isinstance(message, SystemMessage):
+                for tool in () if message.tools_added is UNSET else message.tools_added:
+                    declared[tool.name] = tool
+        return [_RecordedTool(tool, self) for tool in declared.values()]
+
+    def result_of(self, call_id: str) -> ToolResultMessage | None:
+        """What the call gave then; calls with the same id are taken in order."""
+        waiting = self._results.get(call_id)
+        return waiting.pop(0) if waiting else None
+
+    def _finish_turn(self, _turn: Turn, _signal: AbortSignal) -> Any:
+        return "end" if self.at >= len(self.record) or self.difference is not None else None
+
+    # -- comparing
+
+    def _told(self, event: AgentEvent) -> None:
+        self._events.append(event)
+        if event.type == "message_end" and self.difference is None:
+            self._compare(event.message)
+
+    def _compare(self, played: Message) -> None:
+        recorded = self.record[self.at] if self.at < len(self.record) else None
+        if recorded is None:
+            self.differs("the record ends here", None, played)
+        elif (names := _unlike(message_to_wire(recorded), message_to_wire(played))) is not None:
+            self.differs(names, recorded, played)
+        else:
+            self.at += 1
+
+    def _check_events(self) -> None:
+        try:
+            check_trace(self._events, self.policy)
+        except ProtocolError as error:
+            if self.difference is None:
+                self.difference = Difference(self.at, f"the events broke a rule: {error}")
+
+    def differs(self, what: str, recorded: Message | None, played: Message | None) -> None:
+        """Note a difference; the first one stays."""
+        if self.difference is None:
+            self.difference = Difference(
+                self.at,
+                what,
+                None if recorded is None else message_to_wire(recorded),
+                None if played is None else message_to_wire(played),
+            )
+
+
+def _results_by_call(record: Sequence[Message]) -> dict[str, list[ToolResultMessage]]:
+    found: dict[str, list[ToolResultMessage]] = {}
+    for message in record:
+        if isinstance(message, ToolResultMessage):
+            found.setdefault(message.tool_call_id, []).append(message)
+    return found
+
+
+def _unlike(recorded: JsonObject, played: JsonObject) -> str | None:
+    """Which members of two messages differ; nothing if none that counts does."""
+    if recorded.get("role") != played.get("role"):
+        return f"a message of {recorded.get('role')} was recorded, one of {played.get('role')} was played"
+    names = sorted((recorded.keys() | played.keys()) - UNCOMPARED)
+    unlike = [name for name in names if recorded.get(name, UNSET) != played.get(name, UNSET)]
+    return f"{', '.join(unlike)} of the {recorded.get('role')} message" if unlike else None
+
+
+async def _answer(message: AssistantMessage | None) -> AsyncIterator[ResponseEvent]:
+    if message is None:
+        failed = AssistantMessage(content=(), stop_reason="error", error_message="nothing more was recorded")
+        yield Failed(reason="error", error=failed)
+    elif message.stop_reason in ("error", "aborted"):
+        yield Failed(reason=message.stop_reason, error=message)
+    else:
+        yield Done(reason=message.stop_reason, message=message)
+
+
+@final
+class _RecordedTool:
+    """A declared tool that gives what it gave."""
+
+    def __init__(self, declaration: ToolDeclaration, player: _Player) -> None:
+        self.name = declaration.name
+        self.description = declaration.description
+        self.parameters = declaration.parameters
+        self._player = player
+
+    async def execute(
+        self, call_id: str, _arguments: JsonObject, _signal: AbortSignal, _update: OnUpdate
+    ) -> ToolResult:
+        found = self._player.result_of(call_id)
+        if found is None:
+            return ToolResult(content=(), is_error=True)
+        return ToolResult(
+            content=found.content,
+            details=found.details,
+            usage=found.usage,
+            is_error=found.is_error,
+        )
+
+
+@final
+class _StandingClock:
+    """Time as it stands in the record; sleeping takes none."""
+
+    def __init__(self, player: _Player) -> None:
+        self._player = player
+
+    def now_ms(self) -> int:
+        at = min(self._player.at, len(self._player.record) - 1)
+        stamp = getattr(self._player.record[at], "timestamp", 0) if at >= 0 else 0
+        return int(stamp)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
