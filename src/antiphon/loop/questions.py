@@ -6,7 +6,7 @@ coroutine of one.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from antiphon.core import states as c
@@ -166,8 +166,16 @@ def preflight(b: Boundary, command: c.Preflight) -> Answer:
 
 async def _preflight(b: Boundary, hook: BeforeHook, command: c.Preflight, ready: Ready) -> c.Input:
     context = command.run.context
+
+    async def hold(answer: Awaitable[Any]) -> Any:
+        try:
+            return await b.leash.hold(answer)
+        except Cut as cut:
+            b.let_go("before_tool_call", cut)
+            raise
+
     try:
-        refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, b.leash.hold, _never)
+        refusal = await ask_before(ready, hook, command.message, context, b.signal, b.policy, hold, _never)
     except BaseException as error:  # noqa: BLE001 - an exit of the process; everything else is a refusal already
         return b.escaped("before_tool_call", error)
     if refusal is None:
