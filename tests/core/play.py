@@ -14,9 +14,9 @@ prepared), and the questions: `? steering`, `? follow_up`, `? request hook`, `? 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
 from tests.core.bounded_world import Tool
 
 from antiphon.core import machine

@@ -7,10 +7,10 @@ one seed; if the two logs differ, one of them is wrong. `play_story` and `play_m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
+from msgspec.structs import replace
 from tests.core.bounded_world import Tool
 from tests.core.story import Broken, Messages, Story
 
@@ -24,7 +24,7 @@ from antiphon.core.hooks import Context, NextTurn, RequestUpdate
 from antiphon.core.limits import NOTHING_USED
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, calls_of, host_message, user
 from antiphon.core.model import Model
-from antiphon.core.policy import PROFILES, Policy, RunLimits
+from antiphon.core.policy import PROFILES, Policy, RunLimits, decision_table
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import (
     Growth,
@@ -74,13 +74,13 @@ class RandomWorld:
         self.prompts = tuple(self._message() for _ in range(dice.choice((1, 1, 1, 2, 0))))
 
     def _policy(self, policy: Policy) -> Policy:
-        if policy.name != "default":
-            return policy
-        return replace(
-            policy,
-            length_retry_limit=self.dice.choice((None, None, 1)),
-            duplicate_call_id=self.dice.choice(("error_second", "error_second", "error_all")),
-        )
+        """Sometimes a choice that no profile makes. `chosen` are the fields that differ from the profile."""
+        self.chosen: dict[str, Any] = {}
+        if policy.name == "default" and self.dice.random() < 0.5:
+            self.chosen = {"length_retry_limit": 1}
+        elif policy.name == "default" and self.dice.random() < 0.3:
+            self.chosen = {"duplicate_call_id": "error_all"}
+        return replace(policy, **self.chosen)
 
     def _limits(self) -> RunLimits:
         dice = self.dice
@@ -260,12 +260,17 @@ def play_story(world: RandomWorld) -> str:
 
 
 def play_machine(
-    world: RandomWorld, step: Callable[[c.State, c.Input], tuple[c.State, list[Any]]] = machine.step
+    world: RandomWorld,
+    step: Callable[[c.State, c.Input], tuple[c.State, list[Any]]] = machine.step,
+    *,
+    table: Callable[[Policy], Any] = decision_table,
+    profile: Policy | None = None,
+    watched: bool = True,
 ) -> str:
-    """The same run by the machine, watched by the checker."""
-    checker = TraceChecker(world.policy)
+    """The same run by the machine, watched by the checker. A broken machine has its own step, table and profile."""
+    checker = TraceChecker(world.policy) if watched else None
     state: c.State = c.Idle()
-    given: c.Input | None = _prompt(world)
+    given: c.Input | None = _prompt(world, table, profile)
     interrupted = False
     for _ in range(5_000):
         if world.stopped is not None and not interrupted:
@@ -276,7 +281,8 @@ def play_machine(
         for command in commands:
             given = _perform(world, command) or given
         if type(state) is c.Ended:
-            checker.finish()
+            if checker is not None:
+                checker.finish()
             return state.reason
         if given is None:
             given = _heard(world) if type(state) in (c.Requesting, c.Responding) else _news(world)
@@ -287,17 +293,23 @@ def play_machine(
     raise AssertionError("the run does not end")
 
 
-def _told(checker: TraceChecker, step: Any, state: c.State, given: Any) -> tuple[c.State, list[Any]]:
+def _told(checker: TraceChecker | None, step: Any, state: c.State, given: Any) -> tuple[c.State, list[Any]]:
     state, commands = step(state, given)
-    checker.step(given, commands, state)
+    if checker is not None:
+        checker.step(given, commands, state)
     return state, commands
 
 
-def _prompt(world: RandomWorld) -> c.Prompt:
-    rules = c.rules_of(
-        world.policy,
-        world.limits,
-        "sequential" if world.sequential else "parallel",
+def _prompt(world: RandomWorld, table: Callable[[Policy], Any], profile: Policy | None) -> c.Prompt:
+    policy = world.policy
+    if profile is not None:
+        chosen = {name: getattr(policy, name) for name in world.chosen}
+        policy = replace(profile, **chosen)
+    rules = c.Rules(
+        policy=policy,
+        limits=world.limits,
+        tool_execution="sequential" if world.sequential else "parallel",
+        table=table(policy),
         asks_request=world.hooks,
         asks_finish=world.finish_hook,
         asks_next=world.hooks,

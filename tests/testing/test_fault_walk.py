@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, calls_of
 from antiphon.core.policy import DEFAULT, STRICT, Policy

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 from antiphon.core.events import AgentEvent
@@ -19,13 +18,16 @@ Listener: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None
 Note: TypeAlias = Callable[[str, BaseException, AgentEvent | None], None]
 
 
-@dataclass(slots=True, eq=False)
+@final
 class Subscription:
     """One listener. The same function subscribed twice is two of them. `live`: it was not taken away yet."""
 
-    listener: Listener
-    critical: bool
-    live: bool = True
+    __slots__ = ("critical", "listener", "live")
+
+    def __init__(self, listener: Listener, critical: bool) -> None:
+        self.listener = listener
+        self.critical = critical
+        self.live = True
 
 
 @final

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.events import (
     AgentEnd,
@@ -92,8 +91,8 @@ CHANGES: dict[type, Callable[[View, Any], None]] = {
 """Which event changes what, before any listener hears of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentState:
+@final
+class AgentState(Struct, frozen=True):
     """A snapshot of everything a host may read. `is_streaming`: a run is active."""
 
     system_prompt: str

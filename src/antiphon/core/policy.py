@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, final, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.core.calls import SkipReason
 from antiphon.core.messages import StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
+@final
+class RunLimits(Struct, frozen=True):
     """Bounds of one run; `None` is no bound. Asked at a turn boundary, only when a further request would follow.
 
     `max_seconds` is wall clock and also aborts inside a turn. `repeat_limit` k: the same (tool, arguments, result) k
@@ -44,8 +46,8 @@ class RunLimits:
 NO_LIMITS = RunLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+@final
+class Policy(Struct, frozen=True):
     """One answer for each question that the rules of the loop leave open. Source: loop specification, section 8.1."""
 
     name: str
@@ -124,8 +126,8 @@ EndReason: TypeAlias = Literal[
 Calls: TypeAlias = Literal["none", "run", "refuse", "leave"]
 
 
-@dataclass(frozen=True, slots=True)
-class After:
+@final
+class After(Struct, frozen=True):
     """What a final answer leads to.
 
     `calls`: run them, refuse them for a reason, or leave them without a result. `then`: "go on" (queues and further
@@ -177,8 +179,8 @@ def after_response(table: dict[tuple[str, bool], After], stop_reason: str, has_c
     return table.get((stop_reason, has_calls)) or table["pending", has_calls]
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
+@final
+class Deviation(Struct, frozen=True):
     """One way in which `DEFAULT` differs from the reference, and why that is safer."""
 
     id: str

@@ -17,7 +17,6 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from antiphon.core.content import Block, Content, Text, Thinking, ToolCall
 from antiphon.core.messages import AssistantMessage
-from antiphon.core.partial_json import PartialReader
 from antiphon.core.response_events import (
     Growth,
     TextDelta,
@@ -57,6 +56,8 @@ class _OpenCall:
     __slots__ = ("given", "id", "name", "reader")
 
     def __init__(self, id_: str, name: str) -> None:
+        from antiphon.core.partial_json import PartialReader  # loaded when somebody looks at a growing call
+
         self.id, self.name = id_, name
         self.reader = PartialReader()
         self.given: JsonObject | UnsetType = UNSET

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
+
+from msgspec import Struct, field
 
 from antiphon.core.hooks import (
     AfterHook,
@@ -44,8 +45,8 @@ class SystemClock:
 SYSTEM_CLOCK = SystemClock()
 
 
-@dataclass(kw_only=True, slots=True)
-class LoopConfig:
+@final
+class LoopConfig(Struct, kw_only=True, eq=False):
     """Model, policy, limits and hooks of a run. `limits` None: those of the policy. Times are seconds.
 
     `budget`: what earlier runs have used counts too, and what this run uses is added to it.
@@ -61,7 +62,7 @@ class LoopConfig:
     budget: Budget | None = None
     api_key: str | None = None
     session_id: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict)
     convert_to_llm: ConvertToLlm | None = None
     transform_context: TransformContext | None = None
     get_api_key: GetApiKey | None = None

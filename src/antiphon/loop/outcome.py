@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import final
+
+from msgspec import Struct
 
 from antiphon.core.events import AgentEvent
 from antiphon.core.limits import LimitReached
@@ -12,8 +14,8 @@ from antiphon.core.usage import NO_USAGE, Usage
 from antiphon.errors import RunFault
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRecord:
+@final
+class FaultRecord(Struct, frozen=True):
     """Foreign code that failed: where, what it raised, and the event it was told, if it was a listener."""
 
     where: str
@@ -21,8 +23,8 @@ class FaultRecord:
     event: AgentEvent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+@final
+class RunOutcome(Struct, frozen=True):
     """The one typed outcome of a run. With a budget, what earlier runs have used is part of the counts.
 
     `abandoned` names foreign code that did not stop when it was cancelled. `undelivered` are messages that were

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias, cast, final
 
 from msgspec import UNSET, Struct, structs
@@ -32,7 +33,6 @@ from antiphon.core.toolbox import Toolbox
 from antiphon.core.usage import Usage
 from antiphon.core.wire import JsonObject
 from antiphon.loop.abort import never_aborted
-from antiphon.loop.arguments import ArgumentsRefused, check_arguments
 from antiphon.loop.config import SYSTEM_CLOCK
 from antiphon.loop.given import as_answer
 from antiphon.loop.leash import Cut, foreign_cancelled
@@ -64,14 +64,20 @@ def prepare(call: ToolCall, toolbox: Toolbox, signal: AbortSignal, policy: Polic
         prepare_arguments = getattr(tool, "prepare_arguments", None)
         if prepare_arguments is not None:
             prepared = structs.replace(call, arguments=prepare_arguments(call.arguments))
-        args = check_arguments(prepared, tool.parameters)
+        args = _checker()(prepared, tool.parameters)
         return Ready(call, tool, args, _seconds(tool, "timeout"), _seconds(tool, "abort_grace"))
-    except ArgumentsRefused as refused:
-        return error_outcome(str(refused))
     except asyncio.CancelledError as own:
         return error_outcome(str(foreign_cancelled(own)))
-    except Exception as error:  # noqa: BLE001 - the tool's own preparation failed
+    except Exception as error:  # noqa: BLE001 - refused arguments, or the tool's own preparation failed
         return error_outcome(error_text(error, policy))
+
+
+@cache
+def _checker() -> Callable[[ToolCall, JsonObject], JsonObject]:
+    """The check of arguments, loaded with the first call."""
+    from antiphon.loop.arguments import check_arguments
+
+    return check_arguments
 
 
 def _seconds(tool: Tool, name: str) -> float | None:

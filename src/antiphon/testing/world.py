@@ -10,7 +10,7 @@
 
 Tools that the script calls and nobody gave exist by themselves; the id of a scripted call is its tool's name. Time
 stands still unless `world.clock` is advanced. (The grace after an abort is real time: give a small one, as in
-`policy=replace(DEFAULT, abort_grace=0.01)`, where a test needs somebody to be cut off.)
+`policy=structs.replace(DEFAULT, abort_grace=0.01)`, where a test needs somebody to be cut off.)
 """
 
 from __future__ import annotations

@@ -12,17 +12,18 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, final, overload
+
+from msgspec import Struct
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.ports import AbortSignal, ExecutionMode, OnUpdate, ReplayPolicy
 from antiphon.core.wire import JsonObject
 from antiphon.errors import MisuseError
-from antiphon.tools.docstring import split_docstring
-from antiphon.tools.port import Workspace
-from antiphon.tools.results import tool_return
-from antiphon.tools.signature import Parameter, Signature, read_signature
+
+if TYPE_CHECKING:
+    from antiphon.tools.port import Workspace
+    from antiphon.tools.signature import Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,8 +59,8 @@ class ToolContext:
         return self._workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+@final
+class Traits(Struct, frozen=True, kw_only=True):
     """How a tool wants to be run. `timeout` and `abort_grace` in seconds."""
 
     label: str | None = None
@@ -222,6 +223,8 @@ def _signature(
 ) -> Signature:
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f"{function.__qualname__} yields; a tool returns its result and reports progress by ctx.update")
+    from antiphon.tools.signature import read_signature  # loaded with the first tool
+
     if schema is not None:
         return _raw_signature(function, schema, names)
     key = None if names else _key(function)
@@ -248,7 +251,7 @@ def _key(function: Callable[..., Any]) -> Any:
     annotations: dict[str, Any] = getattr(function, "__annotations__", {})
     if code is None or any(isinstance(a, str) and a not in _SAME_EVERYWHERE for a in annotations.values()):
         return None
-    defaults = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))  # type: ignore[attr-defined]
+    defaults = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
     key = (code, function.__doc__, tuple(annotations.items()), defaults, inspect.unwrap(function) is function)
     try:
         hash(key)
@@ -259,6 +262,9 @@ def _key(function: Callable[..., Any]) -> Any:
 
 def _raw_signature(function: Callable[..., Any], schema: JsonObject, names: Mapping[str, str]) -> Signature:
     """A schema was given: types in the signature say nothing, only the names count."""
+    from antiphon.tools.docstring import split_docstring
+    from antiphon.tools.signature import Parameter, Signature
+
     found: list[Parameter] = []
     context: str | None = None
     takes_rest = False
@@ -283,13 +289,15 @@ def _raw_signature(function: Callable[..., Any], schema: JsonObject, names: Mapp
 
 def _execute(function: Callable[..., Any], signature: Signature, workspace: Workspace | None) -> Execute:
     """The four forms of `execute`, each with nothing in it that is not needed."""
+    from antiphon.tools.results import tool_return
+
     fill = _filler(signature)
     context = signature.context
     call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
         work = cast("Callable[..., Coroutine[Any, Any, Any]]", function)
-        return _async_execute(work, fill, context, workspace)
-    return _sync_execute(function, fill, context, workspace)
+        return _async_execute(work, fill, context, workspace, tool_return)
+    return _sync_execute(function, fill, context, workspace, tool_return)
 
 
 def _async_execute(
@@ -297,6 +305,7 @@ def _async_execute(
     fill: Callable[[JsonObject], JsonObject],
     context: str | None,
     workspace: Workspace | None,
+    tool_return: Callable[[Any], Any],
 ) -> Execute:
     if context is None:
 
@@ -320,6 +329,7 @@ def _sync_execute(
     fill: Callable[[JsonObject], JsonObject],
     context: str | None,
     workspace: Workspace | None,
+    tool_return: Callable[[Any], Any],
 ) -> Execute:
     if context is None:
 

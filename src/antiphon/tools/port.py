@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, final
+
+from msgspec import Struct
 
 from antiphon.core.ports import AbortSignal
 
@@ -26,8 +27,8 @@ T = TypeVar("T")
 Kind: TypeAlias = Literal["file", "folder", "link", "fifo", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+@final
+class FileInfo(Struct, frozen=True):
     """What is known of a file without reading it. `identity` names the object itself (device and number)."""
 
     kind: Kind
@@ -37,8 +38,8 @@ class FileInfo:
     identity: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+@final
+class Entry(Struct, frozen=True):
     """A name in a folder. `kind` is that of the entry itself: a link is a `link`, whatever it points to."""
 
     name: str
@@ -119,8 +120,8 @@ class Files(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+@final
+class Command(Struct, frozen=True, kw_only=True):
     """A program to run. `env` None: the environment of this process, unchanged.
 
     `stderr`: mixed into the output in order of arrival, collected apart (at most 64 KiB), or dropped.
@@ -134,8 +135,8 @@ class Command:
     timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandEnd:
+@final
+class CommandEnd(Struct, frozen=True, kw_only=True):
     """How a command ended. `exit_code` None: it did not exit by itself; killed by signal s: 128 + s.
 
     `seconds` is the time of the whole command, `exited_after` that until the program itself was gone, None if it

@@ -20,10 +20,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from antiphon.core.ports import AbortSignal
 from antiphon.errors import ConfigurationError
