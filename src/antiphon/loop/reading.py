@@ -40,7 +40,7 @@ async def read_response(b: Boundary, position: Position, stream: ModelStream, co
     try:
         events = stream(command.request)
         if not hasattr(events, "__aiter__"):
-            events = await b.leash.hold(_awaitable(events))
+            events = await b.leash.hold(_opening(events))
         answer = await _read(b, position, events)
         if answer is None:
             answer = await _result_of(b, events)
@@ -70,15 +70,16 @@ def _failure(b: Boundary, error: BaseException) -> Input:
     return b.failed("model stream", StreamBroken("the model stream cancelled the task that reads it"))
 
 
-def _awaitable(given: Any) -> Any:
-    """What a stream function gave that is no stream yet.
+async def _opening(given: Any) -> Any:
+    """The stream, of a stream function that has to be awaited for it.
 
     Raises:
-        StreamBroken: it will never be one.
+        StreamBroken: it gave something that is none.
     """
-    if not hasattr(given, "__await__"):
-        raise StreamBroken(f"the stream function gave a {type(given).__name__}, not an asynchronous iterator")
-    return given
+    events = await given if hasattr(given, "__await__") else given
+    if not hasattr(events, "__aiter__"):
+        raise StreamBroken(f"the stream function gave a {type(events).__name__}, not an asynchronous iterator")
+    return events
 
 
 def _final(message: Any) -> AssistantMessage:
