@@ -137,6 +137,7 @@ class Boundary:
             clock=config.clock,
             after_hook=config.after_tool_call,
             context=context,
+            leash=self.leash,
         )
         self.ready: dict[int, Ready] = {}
         self.faults: list[FaultRecord] = []

@@ -30,7 +30,6 @@ from antiphon.loop.config import LoopConfig, SystemClock
 from antiphon.loop.lone_call import run_alone
 from antiphon.loop.outcome import RunOutcome
 from antiphon.loop.reading import read_response
-from antiphon.loop.running import RunningCall
 
 
 @final
@@ -201,20 +200,9 @@ class Driver:
         b.calls.message = batch.message
         call = b.calls.begin(command.position, b.ready.pop(command.position), b.signal)
         if batch.running == 1:
-            return self._run_alone(call)
+            return run_alone(b, call)
         call.begin_task()
         return None
-
-    async def _run_alone(self, call: RunningCall) -> c.Input | None:
-        b = self._boundary
-        finished = await run_alone(b, call)
-        if not await b.pump.stop(b.leash):
-            b.abandoned.append("listener of tool_execution_update")
-        fault, b.pump_fault = b.pump_fault, None
-        if fault is None and not self._inbox:
-            return finished
-        self._inbox.append(finished)  # behind the progress that is still to be told
-        return None if fault is None else b.fault(fault)
 
     async def _tell_progress(self) -> None:
         """What the pump does: the only place besides the main road where the machine is stepped."""

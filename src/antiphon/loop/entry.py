@@ -184,7 +184,8 @@ def _as_stream(run: Callable[[Emit], Awaitable[RunOutcome]]) -> EventStream[Agen
         try:
             outcome = await run(events.push)
         except BaseException as error:
-            events.fail(error if isinstance(error, Exception) else asyncio.CancelledError())
+            leaves = isinstance(error, KeyboardInterrupt | SystemExit)  # the event loop raises those itself
+            events.fail(asyncio.CancelledError() if leaves else error)
             raise
         events.end(outcome)
 

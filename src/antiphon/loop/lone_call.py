@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, final
 
 from antiphon.core.calls import Outcome
-from antiphon.core.states import Finished
+from antiphon.core.states import Finished, Input
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut
 from antiphon.loop.running import RunningCall
@@ -23,12 +23,11 @@ from antiphon.loop.running import RunningCall
 class _InContext:
     """A coroutine that is stepped with context variables of its own."""
 
-    __slots__ = ("_context", "_coroutine", "close")
+    __slots__ = ("_context", "_coroutine")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Outcome]) -> None:
         self._context = contextvars.copy_context()
         self._coroutine = coroutine
-        self.close = coroutine.close
 
     def send(self, value: None, /) -> Any:
         return self._context.run(self._coroutine.send, value)
@@ -36,22 +35,22 @@ class _InContext:
     def throw(self, error: BaseException, /) -> Any:
         return self._context.run(self._coroutine.throw, error)
 
+    def close(self) -> None:
+        self._coroutine.close()
 
-async def run_alone(b: Boundary, call: RunningCall) -> Finished:
-    """Execute the call and give its end. Its progress has been posted to the inbox before."""
-    leash = b.leash
+
+async def run_alone(b: Boundary, call: RunningCall) -> Input | None:
+    """Execute the call and give its end; nothing if progress has to be told first, then the end lies behind it."""
     call.alone = True
-    call.cancel = leash.pull_now
-    call.was_cut = leash.was_cut
     b.alone = call
-    foreign = _InContext(call.outcome())
+    foreign = _InContext(call.work())
     try:
         try:
             waits_for = foreign.send(None)  # most tools answer without waiting
         except StopIteration as answered:
             outcome = answered.value
         else:
-            outcome = await leash.go_on(foreign, waits_for)
+            outcome = await b.leash.go_on(foreign, waits_for)
     except (Cut, asyncio.CancelledError):
         outcome = call.cut()
     except GeneratorExit:
@@ -60,5 +59,12 @@ async def run_alone(b: Boundary, call: RunningCall) -> Finished:
         outcome = call.exited(error)
     finally:
         b.alone = None
-    call.close()
-    return Finished(call.position, outcome, b.now())
+    call.leave()
+    finished = Finished(call.position, outcome, b.now())
+    if b.pump.busy() and not await b.pump.stop(b.leash):
+        b.abandoned.append("listener of tool_execution_update")
+    fault, b.pump_fault = b.pump_fault, None
+    if fault is None and not b.inbox:
+        return finished
+    b.inbox.append(finished)
+    return None if fault is None else b.fault(fault)

@@ -29,6 +29,10 @@ class Pump:
         """Is it this task that tells?"""
         return task is self._task
 
+    def busy(self) -> bool:
+        """Is there progress that it is telling?"""
+        return self._task is not None and not self._task.done()
+
     async def stop(self, leash: Leash) -> bool:
         """Wait until it has told what it began to tell. False if it had to be cut and did not even stop then."""
         task = self._task

@@ -10,7 +10,7 @@ it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from threading import get_ident
 from typing import Any, final
 
@@ -21,20 +21,19 @@ from antiphon.core.policy import Policy
 from antiphon.core.ports import Clock
 from antiphon.core.states import Finished, Progress
 from antiphon.loop.abort import DerivedSignal, Signal
-from antiphon.loop.leash import PULL_EVERY, PULLS
-from antiphon.loop.tool_call import Ready, aborted_outcome, ask_after, execute
+from antiphon.loop.leash import PULL_EVERY, PULLS, Leash
+from antiphon.loop.tool_call import Ready, ask_after, execute
 
 Post = Callable[[Any], None]
 
 
 @final
-class RunningCall:
-    """One executing call. `cancel` and `was_cut` depend on who steps it."""
+class RunningCall(Coroutine[Any, Any, None]):
+    """One executing call: in a task of its own, or (`task` None) stepped by the driver on its leash."""
 
     __slots__ = (
         "alone",
         "batch",
-        "cancel",
         "closed",
         "delivered",
         "news",
@@ -44,10 +43,10 @@ class RunningCall:
         "reason",
         "signal",
         "started",
+        "steps",
         "stopping",
         "task",
         "timer",
-        "was_cut",
     )
 
     def __init__(self, batch: RunningCalls, position: int, ready: Ready, parent: Signal) -> None:
@@ -64,8 +63,7 @@ class RunningCall:
         self.delivered: asyncio.Future[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.started = batch.clock.monotonic()
-        self.cancel: Callable[[], Any] = _nothing
-        self.was_cut: Callable[[], bool] = _not_cut
+        self.steps: Coroutine[Any, Any, Outcome] | None = None
         self.task: asyncio.Task[None] | None = None
         if ready.timeout is not None:
             self.timer = batch.loop.call_later(ready.timeout, self._timed_out)
@@ -73,44 +71,72 @@ class RunningCall:
     # -- running --------------------------------------------------------------------------------------------------
 
     def begin_task(self) -> None:
-        """Run in a task of its own, which reports its end itself."""
-        task = self.task = self.batch.loop.create_task(self._run(), name=f"tool {self.ready.call.name}")
-        self.cancel = task.cancel
-        self.was_cut = lambda: task.cancelling() > 0
-        task.add_done_callback(self._never_ran)
+        """Run in a task of its own. The call itself is what the task steps, so it notices whatever happens to the
+        task.
+        """
+        self.task = self.batch.loop.create_task(self, name=f"tool {self.ready.call.name}")
 
-    async def _run(self) -> None:
+    def send(self, value: None, /) -> Any:
+        if self.steps is None:
+            self.steps = self.work()
+        return self._step(self.steps.send, value)
+
+    def throw(self, error: Any, value: Any = None, trace: Any = None, /) -> Any:
+        if self.steps is None:  # cancelled before the first step
+            self.finish(self.cut())
+            raise StopIteration
+        return self._step(self.steps.throw, error)
+
+    def close(self) -> None:
+        if self.steps is not None:
+            self.steps.close()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        raise TypeError("a call is stepped by its task")  # pragma: no cover - only makes it a coroutine
+
+    def _step(self, step: Callable[[Any], Any], given: Any) -> Any:
         try:
-            outcome = await self.outcome()
+            return step(given)
+        except StopIteration as ended:
+            outcome = ended.value
         except asyncio.CancelledError:
             outcome = self.cut()
+        except GeneratorExit:
+            raise
         except BaseException as error:  # noqa: BLE001 - exits of the process; everything else is an outcome already
             outcome = self.exited(error)
         self.finish(outcome)
+        raise StopIteration
 
-    def _never_ran(self, task: asyncio.Task[None]) -> None:
-        """A task that was cancelled before its first step says nothing by itself."""
-        if task.cancelled():
-            self.finish(self.cut())
-
-    async def outcome(self) -> Outcome:
-        """Execute, then ask the after hook, once all progress has been told."""
+    def work(self) -> Coroutine[Any, Any, Outcome]:
+        """Execute, then ask the after hook, if there is one."""
         batch = self.batch
-        if self.signal.aborted:  # the last look before something happens
-            return aborted_outcome(self.ready.call, batch.policy)
-        outcome = await execute(
-            self.ready, self.signal, self.update, batch.clock, batch.policy, self.was_cut, self._leave_thread
-        )
+        work = execute(self.ready, self.signal, batch.clock, batch.policy, self)
+        return work if batch.after_hook is None else self._asked_after(work, batch.after_hook)
+
+    async def _asked_after(self, work: Coroutine[Any, Any, Outcome], hook: AfterHook) -> Outcome:
+        batch = self.batch
+        outcome = await work
         self.closed = True
-        hook = batch.after_hook
-        if hook is None:
+        if not outcome.executed:
             return outcome
-        if self.news:
+        if self.news:  # all progress is told before
             self.delivered = batch.loop.create_future()
             await self.delivered
         return await ask_after(
             self.ready, outcome, hook, batch.message, batch.context(), self.signal, batch.policy, self.was_cut
         )
+
+    def was_cut(self) -> bool:
+        """Was this call cancelled by the run?"""
+        return self.batch.leash.was_cut() if self.task is None else self.task.cancelling() > 0
+
+    def cancel(self) -> None:
+        """Cancel it once."""
+        if self.task is None:
+            self.batch.leash.pull_now()
+        else:
+            self.task.cancel()
 
     def update(self, partial: Any) -> None:
         """Progress of the tool; deaf once it has returned. From another thread it is handed over, in order."""
@@ -122,7 +148,7 @@ class RunningCall:
         self.news += 1
         self.batch.post(Progress(self.position, partial))
 
-    def _leave_thread(self) -> None:
+    def leaves_thread(self) -> None:
         """The call is cut, its thread goes on: a thread cannot be stopped."""
         self.batch.abandoned.append(f"thread of tool {self.ready.call.name} ({self.ready.call.id})")
 
@@ -146,10 +172,10 @@ class RunningCall:
         return self.cut()
 
     def finish(self, outcome: Outcome) -> None:
-        if self.close():
+        if self.leave():
             self.batch.post(Finished(self.position, outcome, self.batch.clock.now_ms()))
 
-    def close(self) -> bool:
+    def leave(self) -> bool:
         """Nothing more is heard of this call. False if it was abandoned before: then it is answered already."""
         if self.batch.calls.get(self.position) is not self:
             return False
@@ -208,6 +234,7 @@ class RunningCalls:
         "clock",
         "context",
         "exits",
+        "leash",
         "loop",
         "message",
         "policy",
@@ -224,7 +251,9 @@ class RunningCalls:
         clock: Clock,
         after_hook: AfterHook | None,
         context: Callable[[], Context],
+        leash: Leash,
     ) -> None:
+        self.leash = leash
         self.loop = asyncio.get_running_loop()
         self.thread = get_ident()
         self.calls: dict[int, RunningCall] = {}
@@ -267,7 +296,7 @@ class RunningCalls:
         """Cancel what still runs: the run is over in a way that leaves calls open."""
         calls = list(self.calls.values())
         for call in calls:
-            call.close()
+            call.leave()
             call.cancel()
         await asyncio.sleep(0)
 
@@ -278,10 +307,6 @@ def _nothing() -> None:
 
 def _deaf(_news: Any) -> None:
     return None
-
-
-def _not_cut() -> bool:
-    return False
 
 
 _NO_MESSAGE = AssistantMessage(content=(), stop_reason="stop")

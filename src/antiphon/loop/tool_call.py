@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias, cast, final
+from typing import Any, Protocol, TypeAlias, cast, final
 
 from msgspec import UNSET, Struct, structs
 
@@ -125,26 +125,29 @@ async def ask_before(
     return structs.replace(outcome, result=structs.replace(outcome.result, terminate=True))
 
 
-async def execute(
-    ready: Ready,
-    signal: AbortSignal,
-    on_update: OnUpdate,
-    clock: Clock,
-    policy: Policy,
-    was_cut: Callable[[], bool],
-    leaves_thread: Callable[[], None] | None = None,
-) -> Outcome:
-    """Step 9: run the tool. Raises only a cancellation by the run (`was_cut`), and exits of the process.
+class Caller(Protocol):
+    """Who executes a call: hears its progress, and knows whether a cancellation came from the run."""
 
-    `leaves_thread` is called when the cancelled call goes on in its thread.
-    """
+    def update(self, partial: Any, /) -> None: ...
+
+    def was_cut(self) -> bool: ...
+
+    def leaves_thread(self) -> None:
+        """The call is cut, its thread goes on: a thread cannot be stopped."""
+        ...
+
+
+async def execute(ready: Ready, signal: AbortSignal, clock: Clock, policy: Policy, caller: Caller) -> Outcome:
+    """Step 9: run the tool. Raises only a cancellation by the run, and exits of the process."""
+    if signal.aborted:  # the last look before something happens
+        return aborted_outcome(ready.call, policy)
     started = clock.monotonic()
     try:
-        returned = await call_tool(ready, signal, on_update, leaves_thread)
+        returned = await call_tool(ready, signal, caller)
         result = as_result(returned)
         failed = result.is_error is True
     except asyncio.CancelledError:
-        if was_cut():
+        if caller.was_cut():
             raise
         result, failed = _raised("the tool was cancelled from within"), True
     except Exception as error:  # noqa: BLE001 - a tool's fault is its result
@@ -152,34 +155,26 @@ async def execute(
     return Outcome(result=result, is_error=failed, duration_ms=_elapsed_ms(started, clock), executed=True)
 
 
-def call_tool(
-    ready: Ready, signal: AbortSignal, on_update: OnUpdate, leaves_thread: Callable[[], None] | None
-) -> Awaitable[Any]:
+def call_tool(ready: Ready, signal: AbortSignal, caller: Caller) -> Awaitable[Any]:
     """Begin the execution. A plain function goes to a thread, its progress comes back in order."""
     function = ready.tool.execute
     if _is_async(function):
-        return cast("Awaitable[Any]", function(ready.call.id, ready.args, signal, on_update))
-    return _threaded(function, ready, signal, on_update, leaves_thread)
+        return cast("Awaitable[Any]", function(ready.call.id, ready.args, signal, caller.update))
+    return _threaded(function, ready, signal, caller)
 
 
-async def _threaded(
-    function: Callable[..., Any],
-    ready: Ready,
-    signal: AbortSignal,
-    on_update: OnUpdate,
-    leaves_thread: Callable[[], None] | None,
-) -> Any:
+async def _threaded(function: Callable[..., Any], ready: Ready, signal: AbortSignal, caller: Caller) -> Any:
     loop = asyncio.get_running_loop()
 
     def update(partial: Any) -> None:
-        loop.call_soon_threadsafe(on_update, partial)
+        loop.call_soon_threadsafe(caller.update, partial)
 
     working = in_thread(function, ready.call.id, ready.args, signal, update)
     try:
         returned = await working
     except asyncio.CancelledError:
-        if working.cancelled() and leaves_thread is not None:
-            leaves_thread()
+        if working.cancelled():
+            caller.leaves_thread()
         raise
     return await returned if inspect.isawaitable(returned) else returned
 
@@ -263,43 +258,45 @@ async def run_tool_call(
     ready = prepare(call, Toolbox(tools), signal, policy)
     if isinstance(ready, Outcome):
         return ready
-    task = asyncio.current_task()
-    cancelled_before = 0 if task is None else task.cancelling()
-
-    def was_cut() -> bool:
-        return task is not None and task.cancelling() > cancelled_before
-
+    caller = _Outsider(on_update)
     if before_tool_call is not None:
-        refusal = await ask_before(ready, before_tool_call, assistant_message, context, signal, policy, None, was_cut)
+        refusal = await ask_before(
+            ready, before_tool_call, assistant_message, context, signal, policy, None, caller.was_cut
+        )
         if refusal is not None:
             return refusal
-    if signal.aborted:
-        return aborted_outcome(call, policy)
-    gate = UpdateGate(on_update)
     try:
-        outcome = await execute(ready, signal, gate, clock, policy, was_cut)
+        outcome = await execute(ready, signal, clock, policy, caller)
     finally:
-        gate.close()
-    if after_tool_call is None:
+        caller.close()
+    if after_tool_call is None or not outcome.executed:
         return outcome
-    return await ask_after(ready, outcome, after_tool_call, assistant_message, context, signal, policy, was_cut)
+    return await ask_after(ready, outcome, after_tool_call, assistant_message, context, signal, policy, caller.was_cut)
 
 
-class UpdateGate:
-    """A progress callback that is deaf once its tool has returned."""
+@final
+class _Outsider:
+    """The caller of a call outside of a run: its progress callback is deaf once the tool has returned."""
 
-    __slots__ = ("_open", "_target")
+    __slots__ = ("_cancelled_before", "_target", "_task")
 
     def __init__(self, target: OnUpdate | None) -> None:
         self._target = target
-        self._open = target is not None
+        self._task = asyncio.current_task()
+        self._cancelled_before = 0 if self._task is None else self._task.cancelling()
 
-    def __call__(self, partial: Any) -> None:
-        if self._open and self._target is not None:
+    def update(self, partial: Any, /) -> None:
+        if self._target is not None:
             self._target(partial)
 
+    def was_cut(self) -> bool:
+        return self._task is not None and self._task.cancelling() > self._cancelled_before
+
+    def leaves_thread(self) -> None:
+        return None
+
     def close(self) -> None:
-        self._open = False
+        self._target = None
 
 
 def as_result(returned: Any) -> ToolResult:
