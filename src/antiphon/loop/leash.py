@@ -192,8 +192,8 @@ class Leash:
                 except GeneratorExit:  # the run itself is closed, without an event loop to wait in
                     _abandon(foreign)
                     raise
-                except RuntimeError as refused:  # the event loop does not know what it was given
-                    error = refused
+                except BaseException as thrown:  # noqa: BLE001 - what its future failed with is the foreign code's
+                    error = thrown
         finally:
             self._end()
 
