@@ -14,6 +14,7 @@ from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelStream
 from antiphon.core.response_events import Done, Failed
 from antiphon.core.states import Answered, CallModel, Input, State
+from antiphon.core.usage import Usage
 from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled, started
@@ -93,6 +94,8 @@ def _final(message: Any) -> AssistantMessage:
     content: Any = message.content
     if not isinstance(content, tuple | list):
         raise StreamBroken(f"the model stream ended with content of type {type(content).__name__}")
+    if not isinstance(message.usage, Usage):
+        raise StreamBroken(f"the model stream ended with usage of type {type(message.usage).__name__}")
     return message
 
 
