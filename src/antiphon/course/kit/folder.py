@@ -1,0 +1,104 @@
+"""Making a practice folder, and noticing later whether its tests are still the ones that were put there.
+
+Everything about a folder is in the folder. There is no history and no way back: to start over, make another one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from antiphon.course.kit.chapters import CHAPTERS, Chapter, Language
+from antiphon.course.kit.render import FOLDER_PACKAGE, rendered, source, template
+from antiphon.errors import ConfigurationError
+
+CARD = "course.json"
+DIGESTS = "tests.sha256"
+
+
+def files_of(chapter: Chapter, language: Language, *, solved: bool = False) -> dict[str, str]:
+    """The files of a folder by their paths. `solved`: with the answer in place of the skeleton."""
+    names = {"chapter": chapter.number, "module": chapter.module, "idle": str(chapter.idle_seconds)}
+    at = chapter.number
+    files = {
+        "README.md": rendered(template(f"{at}/README.{language}.md"), language, names),
+        "pytest.ini": rendered(template("common/pytest.ini.txt"), language, names),
+        CARD: json.dumps({"chapter": at, "language": language}) + "\n",
+        f"{FOLDER_PACKAGE}/__init__.py": "",
+    }
+    for name, origin in chapter.given:
+        files[f"{FOLDER_PACKAGE}/{name}.py"] = source(origin, chapter)
+    skeleton = rendered(template(f"{at}/skeleton.py.txt"), language, names)
+    files[f"{FOLDER_PACKAGE}/{chapter.module}.py"] = source(chapter.answer, chapter) if solved else skeleton
+    tests = {"tests/conftest.py": rendered(template("common/conftest.py.txt"), language, names)}
+    for file in (*(f"{name}.py" for name in chapter.extra_tests), *(step.test_file for step in chapter.steps)):
+        tests[f"tests/{file}"] = rendered(template(f"{at}/tests/{file}.txt"), language, names)
+    files[DIGESTS] = "".join(f"{_digest(text.encode())}  {path}\n" for path, text in tests.items())
+    return files | tests
+
+
+def make_folder(chapter: Chapter, target: Path, language: Language, *, solved: bool = False) -> None:
+    """Write the folder.
+
+    Raises:
+        ConfigurationError: there is something already, or nothing can be written there.
+    """
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise ConfigurationError(f"{target} exists and is not an empty folder; choose another name")
+        for path, text in files_of(chapter, language, solved=solved).items():
+            file = target / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+    except OSError as error:
+        raise ConfigurationError(f"the folder {target} cannot be made: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A practice folder that was found on disk."""
+
+    path: Path
+    chapter: Chapter
+    language: Language
+
+    def changed_tests(self) -> list[str]:
+        """Injected test files that are not what they were, or gone."""
+        try:
+            lines = (self.path / DIGESTS).read_text("utf-8").split("\n")
+        except OSError:
+            return [DIGESTS]
+        pairs = [line.split("  ", 1) for line in lines if "  " in line]
+        return [path for digest, path in pairs if _digest(_bytes(self.path / path)) != digest]
+
+
+def open_folder(path: Path, chapter: Chapter) -> Folder:
+    """A folder of this chapter.
+
+    Raises:
+        ConfigurationError: it is none, or one of another chapter.
+    """
+    try:
+        card = json.loads((path / CARD).read_text("utf-8"))
+        found, language = CHAPTERS[card["chapter"]], card["language"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} is no practice folder; make one with: antiphon course practice {chapter.number} {path}"
+        ) from error
+    if found is not chapter:
+        raise ConfigurationError(f"{path} is a folder of chapter {found.number}, not of {chapter.number}")
+    return Folder(path, chapter, "zh" if language == "zh" else "en")
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

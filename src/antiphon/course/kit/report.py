@@ -1,0 +1,100 @@
+"""What a person is told about a folder: verdicts and saboteurs as lines of text, in both languages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from antiphon.course.kit.chapters import CHAPTERS, Chapter, Language, Words
+from antiphon.course.kit.running import TestRun
+from antiphon.course.kit.verdict import SaboteurVerdict, StepVerdict, Verdict
+from antiphon.course.saboteurs import SABOTEURS, Saboteur
+
+STATES = {"right": Words("right", "正确"), "wrong": Words("wrong", "有错"), "open": Words("open", "未完成")}
+STEP = Words("step {number}", "第 {number} 步")
+OPTIONAL = Words("optional", "选做")
+TESTS = Words("{count} tests", "{count} 个测试")
+CHANGED = Words(
+    "warning: these tests are not the ones that were put here: {files}. A verdict by them proves nothing.",
+    "警告：这些测试已经不是原来放在这里的：{files}。由它们得出的结论说明不了什么。",
+)
+CAUGHT = Words("{caught} of {all} saboteurs caught", "{all} 个破坏者，抓住了 {caught} 个")
+WAITING = Words(
+    "{count} wait: the test that has to catch them does not pass yet",
+    "{count} 个在等待：应当抓住它们的测试尚未通过",
+)
+MISSED = Words("missed: {name} ({promise}); {test} did not notice", "漏掉：{name}（{promise}）；{test} 没有发现")
+FINISHED = Words("chapter {number} is finished", "第 {number} 章已完成")
+NEXT = Words("next: {group}", "下一步：{group}")
+BREAKS = Words("{name} breaks: {promise}", "{name} 破坏的承诺：{promise}")
+CATCHES = Words("{test} catches it", "由 {test} 抓住")
+FAILS = Words("fails", "失败")
+NOTICED = Words("caught by the test that is meant for it", "被应当抓住它的测试抓住了")
+UNNOTICED = Words("not noticed by the test that is meant for it", "应当抓住它的测试没有发现")
+
+
+def verdict_lines(chapter: Chapter, verdict: Verdict, changed: Sequence[str], language: Language) -> Iterator[str]:
+    """What `verify` says."""
+    if changed:
+        yield CHANGED.said(language).format(files=", ".join(changed))
+    following = verdict.following
+    for step in verdict.steps:
+        yield _step_line(step, language)
+        if step is following or (following is None and step.failed):
+            yield from (f"          {_failure(run)}" for run in step.failed)
+    yield from _saboteur_lines(verdict.saboteurs, language)
+    if verdict.finished:
+        yield FINISHED.said(language).format(number=chapter.number)
+    elif following is not None:
+        yield NEXT.said(language).format(group=following.step.group)
+
+
+def _step_line(verdict: StepVerdict, language: Language) -> str:
+    step = verdict.step
+    name = OPTIONAL.said(language) if step.number is None else STEP.said(language).format(number=step.number)
+    tests = TESTS.said(language).format(count=verdict.tests)
+    state = STATES[verdict.state].said(language)
+    return f"{name:<9} {step.group:<19} {state:<6} {step.title.said(language)} ({tests})"
+
+
+def _failure(run: TestRun) -> str:
+    return f"{run.test}: {run.said}"
+
+
+def _saboteur_lines(verdicts: Sequence[SaboteurVerdict], language: Language) -> Iterator[str]:
+    fates = [verdict.fate for verdict in verdicts]
+    yield CAUGHT.said(language).format(caught=fates.count("caught"), all=len(fates))
+    if "waiting" in fates:
+        yield WAITING.said(language).format(count=fates.count("waiting"))
+    for verdict in verdicts:
+        if verdict.fate == "missed":
+            s = verdict.saboteur
+            yield MISSED.said(language).format(name=s.name, promise=promise(s, language), test=s.caught_by)
+
+
+def sabotage_lines(saboteur: Saboteur, runs: Sequence[TestRun], language: Language) -> Iterator[str]:
+    """What `sabotage` says: every test that fails behind this saboteur."""
+    yield BREAKS.said(language).format(name=saboteur.name, promise=promise(saboteur, language))
+    for run in runs:
+        if run.ending != "passed":
+            yield f"  {FAILS.said(language)}  {_failure(run)}"
+    yield (NOTICED if caught(saboteur, runs) else UNNOTICED).said(language)
+
+
+def caught(saboteur: Saboteur, runs: Sequence[TestRun]) -> bool:
+    """Does the test that is meant for a saboteur fail?"""
+    return any(run.test == saboteur.caught_by and run.ending != "passed" for run in runs)
+
+
+def list_lines(language: Language) -> Iterator[str]:
+    """What `list` says: chapters, steps, saboteurs."""
+    for chapter in CHAPTERS.values():
+        yield f"{chapter.number}  {chapter.title.said(language)}"
+        for step in chapter.steps:
+            name = OPTIONAL.said(language) if step.number is None else STEP.said(language).format(number=step.number)
+            yield f"    {name:<9} {step.group:<19} {step.title.said(language)}"
+        for saboteur in SABOTEURS[chapter.number]:
+            yield f"    - {saboteur.name:<24} {promise(saboteur, language)}"
+
+
+def promise(saboteur: Saboteur, language: Language) -> str:
+    return saboteur.promise_zh if language == "zh" else saboteur.promise

@@ -1,0 +1,156 @@
+"""Practice folders: where they may be made, what is in them, and that both languages hold the same program."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.course.kit.chapters import CHAPTERS, LANGUAGES, chapter
+from antiphon.course.kit.folder import files_of, make_folder, open_folder
+from antiphon.course.saboteurs import SABOTEURS
+from antiphon.errors import ConfigurationError
+
+LOOP = CHAPTERS["07"]
+every_chapter = pytest.mark.parametrize("number", CHAPTERS)
+
+
+def test_a_folder_is_made_where_nothing_is(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "new" / "loop", "en")
+    (tmp_path / "empty").mkdir()
+    make_folder(LOOP, tmp_path / "empty", "en")
+
+    assert open_folder(tmp_path / "new" / "loop", LOOP).language == "en"
+    assert open_folder(tmp_path / "empty", LOOP).chapter is LOOP
+
+
+@pytest.mark.parametrize("there", ["file", "full"])
+def test_a_folder_is_not_made_over_something(tmp_path: Path, there: str) -> None:
+    target = tmp_path / "loop"
+    if there == "file":
+        target.write_text("mine")
+    else:
+        target.mkdir()
+        (target / ".hidden").write_text("mine")
+
+    with pytest.raises(ConfigurationError, match="exists and is not an empty folder; choose another name"):
+        make_folder(LOOP, target, "en")
+
+    kept = target if there == "file" else target / ".hidden"
+    assert kept.read_text() == "mine"
+
+
+def test_nothing_leaves_the_folder(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "loop", "en")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+    assert all(".." not in path and not path.startswith("/") for path in files_of(LOOP, "en"))
+
+
+def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigurationError, match="cannot be made"):
+        make_folder(LOOP, tmp_path / "file" / "loop", "en")
+
+
+def test_changed_and_missing_tests_are_noticed(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "loop", "en")
+    folder = open_folder(tmp_path / "loop", LOOP)
+    assert folder.changed_tests() == []
+
+    easier = tmp_path / "loop/tests/test_step_1_plain_stop.py"
+    easier.write_text(easier.read_text().replace("assert", "assert True or"))
+    (tmp_path / "loop/tests/stage.py").unlink()
+
+    assert folder.changed_tests() == ["tests/stage.py", "tests/test_step_1_plain_stop.py"]
+
+
+def test_the_digest_file_is_one_that_sha256sum_reads(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "loop", "zh")
+
+    done = subprocess.run(["sha256sum", "-c", "tests.sha256"], cwd=tmp_path / "loop", capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_folder_of_another_chapter_is_not_taken(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "loop", "en")
+
+    with pytest.raises(ConfigurationError, match="is a folder of chapter 07, not of 06"):
+        open_folder(tmp_path / "loop", CHAPTERS["06"])
+    with pytest.raises(ConfigurationError, match="is no practice folder"):
+        open_folder(tmp_path, LOOP)
+
+
+def test_chapters_have_one_or_two_digits() -> None:
+    assert chapter("7") is chapter("07") is LOOP
+    with pytest.raises(ConfigurationError, match="there is no chapter 05; choose one of 04, 06, 07, 08"):
+        chapter("05")
+
+
+@every_chapter
+def test_both_languages_hold_the_same_program(number: str) -> None:
+    """Only what people read differs: docstrings, comments, words of messages."""
+    for solved in (False, True):
+        english, chinese = (files_of(CHAPTERS[number], language, solved=solved) for language in LANGUAGES)
+        assert set(english) == set(chinese)
+        for path in english:
+            if path.endswith(".py"):
+                assert program(english[path]) == program(chinese[path]), path
+
+
+def program(text: str) -> str:
+    """The syntax tree without docstrings and without the words of exceptions."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body: Any = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and body:
+            first = body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                body.pop(0)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args = []
+    return ast.dump(tree)
+
+
+@every_chapter
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_mark_of_a_template_is_left(number: str, language: Any) -> None:
+    for path, text in files_of(CHAPTERS[number], language).items():
+        assert "#:" not in text, path
+        assert "{{" not in text, path
+        assert "antiphon.course." not in text or path == "tests/conftest.py", path
+
+
+@every_chapter
+def test_chinese_folders_are_in_chinese(number: str) -> None:
+    files = files_of(CHAPTERS[number], "zh")
+    for path in ("README.md", f"my_agent/{CHAPTERS[number].module}.py", "tests/conftest.py"):
+        assert sum("\u4e00" <= sign <= "\u9fff" for sign in files[path]) > 50, path
+
+
+@every_chapter
+def test_every_saboteur_names_a_test_that_exists(number: str) -> None:
+    files = files_of(CHAPTERS[number], "en")
+    tests = "\n".join(text for path, text in files.items() if path.startswith("tests/"))
+    names = [saboteur.name for saboteur in SABOTEURS[number]]
+    assert len(set(names)) == len(names)
+    for saboteur in SABOTEURS[number]:
+        assert f"def {saboteur.caught_by}(" in tests, saboteur.name
+
+
+@every_chapter
+def test_every_step_can_be_chosen_by_name(number: str) -> None:
+    """`-k GROUP` finds the tests of that group and no others."""
+    groups = [step.group for step in CHAPTERS[number].steps]
+    files = files_of(CHAPTERS[number], "en")
+    for step in CHAPTERS[number].steps:
+        found = [line for line in files[f"tests/{step.test_file}"].split("\n") if "def test_" in line]
+        assert found
+        assert all(f"def test_{step.group}_" in line for line in found)
+        assert [group for group in groups if group in step.test_file] == [step.group]
+        assert f"-k {step.group}" in files["README.md"]
