@@ -42,10 +42,11 @@ _MOST_NESTED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Messages to send. `schema`: what the answer must look like; None if it is free text."""
+    """Messages to send. `schema`: what the answer must look like (None: free text). `stop`: a text that ends it."""
 
     messages: list[JsonObject]
     schema: JsonObject | None = None
+    stop: str | None = None
 
 
 def room(window: int, answer_tokens: int, bytes_per_token: int) -> int:

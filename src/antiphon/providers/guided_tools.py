@@ -22,7 +22,7 @@ from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from antiphon.core.system_state import SystemState
 from antiphon.core.wire import JsonObject
-from antiphon.providers.emulated_tools import Asked, allowed, any_of, call_of, cut, dialogue, plain_schema
+from antiphon.providers.emulated_tools import Asked, allowed, any_of, call_of, cut, dialogue, plain_schema, size
 from antiphon.providers.tool_guess import (
     file_names,
     guess,
@@ -37,6 +37,7 @@ from antiphon.providers.wire_json import clean
 RESULT_BYTES: Final = 2400
 """Of a tool result the model is shown this much: reading is what takes its time."""
 _LONGEST_TEXT: Final = 160
+_ONE_LINE: Final = 200
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
@@ -44,7 +45,7 @@ def ask(messages: Sequence[Message], state: SystemState, room: int, tool_choice:
     """The request for what stands at the end. `messages` went through the hand-off."""
     last = next((m for m in reversed(messages) if isinstance(m, _SPEAKING)), None)
     if isinstance(last, ToolResultMessage):
-        return Asked([_user(_answer_prompt(messages, room))])
+        return _answer(messages, room)
     question = clean(text_of(last.content)) if isinstance(last, UserMessage) else ""
     tools, must_call = allowed(state.tools, tool_choice)
     fitting = guess(question, tools) or (tools if must_call else ())
@@ -67,8 +68,8 @@ def _words(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(role, text) for role, text in said if text.strip()]
 
 
-def _answer_prompt(messages: Sequence[Message], room: int) -> str:
-    """The last question with the results that have come since."""
+def _answer(messages: Sequence[Message], room: int) -> Asked:
+    """The last question with the results that have come since, in words that depend on how long they are."""
     results: list[str] = []
     question = ""
     for message in reversed(messages):
@@ -79,7 +80,10 @@ def _answer_prompt(messages: Sequence[Message], room: int) -> str:
             break
     result = cut("\n\n".join(reversed(results)), min(room // 2, RESULT_BYTES))
     question = cut(question, room // 4)
-    return f"{question}\nThe answer is in this text: {result}\nAnswer in one short sentence."
+    if "\n" in result.strip() or size(result) > _ONE_LINE:
+        return Asked([_user(f"{question}\nI found this: {result}\nSo what is the answer?")])
+    prompt = f'I asked: {question}\nThe reply was: "{result.strip()}"\nWhat was the reply?'
+    return Asked([_user(prompt)], stop="\n")
 
 
 def _call_prompt(question: str, tools: Sequence[ToolDeclaration]) -> str:

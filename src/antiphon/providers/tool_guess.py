@@ -22,9 +22,10 @@ _DETAIL_WEIGHT: Final = 0.5
 _THRESHOLD: Final = 1.0
 
 _WORD = re.compile(r"[a-z]+")
-_ADDRESS = re.compile(r"\w+://\S*")
+_ADDRESS = re.compile(r"(?<!\w)\w+://\S*")
 _FILE = re.compile(
-    r"(?<![\w./])(?:[\w~.-]*/[\w./-]*\w/?|\.[A-Za-z]\w+|\.?[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]\w{0,7})(?![\w/])", re.ASCII
+    r"(?<![\w./~-])(?:[\w~.-]*/[\w./-]*\w/?|\.[A-Za-z]\w+|\.?[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]\w{0,7})(?![\w/])",
+    re.ASCII,
 )
 _NUMBER = re.compile(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?![\w])")
 _PARTS_OF_NAME = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\W]")

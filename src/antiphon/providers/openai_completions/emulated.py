@@ -81,6 +81,8 @@ def _http_request(request: ModelRequest, options: CallOptions, asked: Asked, cap
         **sampling_of(model, options),
         "messages": asked.messages,
     }
+    if asked.stop is not None:
+        body["stop"] = [asked.stop]
     if asked.schema is not None:
         named = {"name": "reply", "strict": True, "schema": asked.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": named}

@@ -1,0 +1,119 @@
+"""The ordinary adapters against a real model server over HTTP: one loop in each of its three dialects.
+
+The server is llama.cpp's own, started by the library on a free port. Its chat template knows tools, so they are called
+the native way; two more loops go without them (`emulatedTools`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from msgspec import structs
+from tests.providers.asking import model
+
+from antiphon.agent import Agent
+from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of
+from antiphon.core.model import Model
+from antiphon.core.policy import RunLimits
+from antiphon.core.ports import ModelRequest
+from antiphon.core.response_events import ResponseEvent
+from antiphon.providers.local.model import model_file
+from antiphon.providers.registry import new_adapter
+from antiphon.tools import tool
+
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("installed")]
+
+RECIPIENT_FIRST = """
+{%- if tools %}<|im_start|>system
+You can call these tools:
+{% for t in tools %}{{ t | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}{%- for m in messages %}{% if m.role == 'assistant' %}{% if m.content %}<|im_start|>assistant
+>>>all
+{{ m.content }}{% endif %}{% if m.tool_calls %}{% for c in m.tool_calls %}<|im_start|>assistant
+>>>{{ c.function.name }}
+{{ c.function.arguments | tojson }}{% endfor %}{% endif %}<|im_end|>
+{% else %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+>>>{% endif %}"""
+
+REQUIRED: dict[str, Any] = {
+    "openai-completions": "required",
+    "openai-responses": "required",
+    "anthropic-messages": {"type": "any", "disable_parallel_tool_use": True},
+}
+PLAIN: dict[str, Any] = {
+    "temperature": 0,
+    "max_retries": 2,  # the server closes the connection after each stream, without saying so
+    "sampling_params": {"parallel_tool_calls": False},
+}
+
+
+@tool
+async def get_weather(city: str) -> str:
+    """Get the weather in a city."""
+    return f"It is 18 degrees in {city}."
+
+
+@pytest.fixture(scope="module")
+def address(installed: None) -> Iterator[str]:
+    library: Any = import_module("xllamacpp")
+    params = library.CommonParams()
+    params.model.path = str(model_file())
+    params.chat_template = RECIPIENT_FIRST
+    params.n_ctx, params.n_parallel, params.n_batch, params.n_ubatch = 1024, 1, 128, 128
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.n_threads_http = 4  # connections that are kept open hold a thread each
+    params.cache_ram_mib, params.verbosity = 0, -1
+    params.warmup = params.ui = params.fit_params = False
+    server = library.Server(params)
+    yield server.listening_address
+    del server
+
+
+class OneCall:
+    """An adapter that insists on a call until there is a result, and forbids it afterwards."""
+
+    def __init__(self, api: str) -> None:
+        self._adapter = new_adapter(api)
+        self._required = REQUIRED[api]
+
+    def __call__(self, request: ModelRequest) -> AsyncIterator[ResponseEvent]:
+        called = isinstance(request.messages[-1], ToolResultMessage)
+        choice = "none" if called else self._required
+        options = {**request.options, **PLAIN, "tool_choice": choice}
+        return self._adapter(structs.replace(request, options=options))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("api", REQUIRED)
+async def test_a_loop_with_native_tools(address: str, api: str) -> None:
+    url = address if api == "anthropic-messages" else f"{address}/v1"
+    served = model(url, api, max_tokens=48)
+    await has_called(Agent(stream=OneCall(api), model=served, tools=[get_weather]), served)
+
+
+@pytest.mark.parametrize("style", [True, "guided"])
+async def test_a_loop_with_emulated_tools(address: str, style: bool | str) -> None:
+    served = model(f"{address}/v1", context_window=1024, max_tokens=48, compat={"emulatedTools": style})
+    await has_called(Agent(stream=OneCall(served.api), model=served, tools=[get_weather]), served)
+
+
+async def has_called(agent: Agent, served: Model) -> None:
+    """At least one call, and exactly one result for each. What is said, and how good the calls are, may be anything."""
+    agent.limits = RunLimits(max_turns=3)
+    outcome = await agent.prompt("What is the weather in Paris?")
+    assert outcome.reason in ("stop", "length", "max_turns"), outcome.error
+    messages = list(agent.messages[2:])
+    answers = [message for message in messages if isinstance(message, AssistantMessage)]
+    assert calls_of(answers[0])
+    assert len(answers) > 1
+    for answer in answers:
+        calls = calls_of(answer)
+        start = messages.index(answer) + 1
+        results = [m for m in messages[start : start + len(calls)] if isinstance(m, ToolResultMessage)]
+        assert [result.tool_call_id for result in results] == [call.id for call in calls]
+        assert answer.usage.output > 0
