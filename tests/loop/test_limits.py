@@ -16,7 +16,7 @@ from antiphon.core.messages import user
 from antiphon.core.policy import DEFAULT, STRICT, RunLimits
 from antiphon.core.usage import Cost, Usage
 from antiphon.errors import LimitStillReached
-from antiphon.testing import World, calls, says, settle, who
+from antiphon.testing import World, brief, calls, says, settle, who
 
 ANSWERED = "message_end assistant"
 USED = Usage(input=60, output=40, total_tokens=100, cost=Cost(total=1.0))
