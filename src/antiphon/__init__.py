@@ -10,7 +10,11 @@ when it is first used.
         "Add two numbers."
         return str(a + b)
 
-    agent = Agent(model=model("openai/gpt-5"), stream=stream_for(...), tools=[add])
+    from antiphon.providers.catalog import resolve
+    from antiphon.providers.registry import stream_for
+
+    model = resolve("openai/gpt-5")
+    agent = Agent(model=model, stream=stream_for(model), tools=[add])
     outcome = await agent.prompt("What is 17 + 25?")
 """
 

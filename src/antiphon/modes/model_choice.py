@@ -64,8 +64,13 @@ def _asked(plan: Plan, models: FileModels, warnings: list[str]) -> tuple[Model |
         return None, None
     usable = models.usable if plan.api_key is None else None  # a given key is for whatever is meant, stored or not
     found = models.catalog.find(plan.model, provider=plan.provider, usable=usable)
+    provider, slash, rest = plan.model.partition("/")
+    if slash and models.elsewhere(provider) and f"{found.model.provider}/{found.model.id}" != plan.model:
+        return models.placed(models.catalog.provider(provider).custom_model(rest)), None  # that server knows its models
     if found.warning is not None:
         warnings.append(found.warning)
+    elif found.model.id.lower() not in plan.model.lower():
+        warnings.append(f"{plan.model!r} is taken for {found.model.provider}/{found.model.id}")
     return models.placed(found.model), found.level
 
 

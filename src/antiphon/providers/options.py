@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, field
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.ports import ModelRequest
 from antiphon.core.wire import JsonObject
+from antiphon.providers.failures import RequestRefused, cannot_send
 from antiphon.providers.http import Transport
 from antiphon.providers.levels import clamp_level
 
@@ -90,10 +91,24 @@ def read_options(request: ModelRequest) -> CallOptions:
         **known,
         entry=entry,
         level=None if entry == "raw" or level == "off" else _level(request.model, level),
-        api_key=given.pop("api_key", None) if request.api_key is None else request.api_key,
+        api_key=_key(given.pop("api_key", None) if request.api_key is None else request.api_key),
         session_id=given.pop("session_id", None) if request.session_id is None else request.session_id,
         raw=given,
     )
+
+
+def _key(given: str | None) -> str | None:
+    """The key without the line end of the file it may come from.
+
+    Raises:
+        RequestRefused: it has characters that no key has; the text does not show it.
+    """
+    if given is None:
+        return None
+    key = given.strip()
+    if key.isascii() and key.isprintable():
+        return key
+    raise RequestRefused(cannot_send("the API key contains a line break, or a character that is not plain ASCII"))
 
 
 _KNOWN = tuple(

