@@ -42,6 +42,7 @@ def test_without_words_it_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     assert "antiphon course practice 07 DIR" in capsys.readouterr().out
 
 
+@pytest.mark.requirement("S0-5")
 def test_practice_makes_a_folder_and_says_what_is_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["practice", "7", str(tmp_path / "loop"), "--language=zh"]) == 0
 

@@ -159,6 +159,7 @@ async def test_the_core_does_not_wait_for_ever_for_a_deaf_model() -> None:
     assert result.messages[-1].stop_reason == "aborted"  # type: ignore[union-attr]
 
 
+@pytest.mark.requirement("S0-31")
 async def test_the_signal_reaches_model_and_executor_unchanged() -> None:
     for run in LOOPS:
         stage = Stage(Case("toolUse", "one call", "never", None))

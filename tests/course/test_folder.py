@@ -18,6 +18,7 @@ LOOP = CHAPTERS["07"]
 every_chapter = pytest.mark.parametrize("number", CHAPTERS)
 
 
+@pytest.mark.requirement("S0-6", "S0-4", "S0-67")
 def test_a_folder_is_made_where_nothing_is(tmp_path: Path) -> None:
     make_folder(LOOP, tmp_path / "new" / "loop", "en")
     (tmp_path / "empty").mkdir()
@@ -27,6 +28,7 @@ def test_a_folder_is_made_where_nothing_is(tmp_path: Path) -> None:
     assert open_folder(tmp_path / "empty", LOOP).chapter is LOOP
 
 
+@pytest.mark.requirement("S0-8")
 @pytest.mark.parametrize("there", ["file", "full"])
 def test_a_folder_is_not_made_over_something(tmp_path: Path, there: str) -> None:
     target = tmp_path / "loop"
@@ -57,6 +59,7 @@ def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
         make_folder(LOOP, tmp_path / "file" / "loop", "en")
 
 
+@pytest.mark.requirement("S0-8")
 def test_changed_and_missing_tests_are_noticed(tmp_path: Path) -> None:
     make_folder(LOOP, tmp_path / "loop", "en")
     folder = open_folder(tmp_path / "loop", LOOP)
@@ -143,6 +146,7 @@ def test_every_saboteur_names_a_test_that_exists(number: str) -> None:
         assert f"def {saboteur.caught_by}(" in tests, saboteur.name
 
 
+@pytest.mark.requirement("S0-26", "S0-34", "S0-43", "S0-49", "S0-56")
 @every_chapter
 def test_every_step_can_be_chosen_by_name(number: str) -> None:
     """`-k GROUP` finds the tests of that group and no others."""

@@ -32,6 +32,7 @@ def states(verdict: Verdict) -> list[str]:
     return [step.state for step in verdict.steps]
 
 
+@pytest.mark.requirement("S0-7")
 @every_chapter
 def test_the_skeleton_fails_every_step(tmp_path: Path, number: str) -> None:
     """Every single test meets a `NotImplementedError`: no step is given away, and nothing fails for another reason."""
@@ -43,6 +44,7 @@ def test_the_skeleton_fails_every_step(tmp_path: Path, number: str) -> None:
     assert not verdict.finished
 
 
+@pytest.mark.requirement("S0-22", "S0-57", "S0-58", "S0-59", "S0-60", "S0-66", "S0-67")
 @every_chapter
 def test_the_answer_passes_and_every_saboteur_is_caught(tmp_path: Path, number: str) -> None:
     """Each saboteur is caught by the test that is meant for it."""
@@ -53,6 +55,7 @@ def test_the_answer_passes_and_every_saboteur_is_caught(tmp_path: Path, number: 
     assert verdict.finished
 
 
+@pytest.mark.requirement("S0-59", "X12")
 def test_the_loop_over_the_core_passes_the_same_tests(tmp_path: Path) -> None:
     verdict = judged(tmp_path, "07", solved=False, lesson="antiphon.course.core_loop")
 

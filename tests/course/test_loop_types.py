@@ -38,6 +38,7 @@ GOOD: dict[str, Any] = {
 }
 
 
+@pytest.mark.requirement("S0-64")
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -55,6 +56,7 @@ def test_options_that_no_loop_can_work_with_are_refused(wrong: dict[str, Any], s
         AgentLoopOptions(**{**GOOD, **wrong})
 
 
+@pytest.mark.requirement("S0-62", "X6")
 def test_events_have_the_names_of_the_course_on_the_wire() -> None:
     result = skipped_call(CALL, "length")
     answer = AssistantMessage(content=(), stop_reason="stop")
@@ -79,6 +81,7 @@ def test_events_have_the_names_of_the_course_on_the_wire() -> None:
     assert wire[4] == {"type": "turn_end", "reason": "maxSteps"}
 
 
+@pytest.mark.requirement("S0-35", "S0-36")
 @pytest.mark.parametrize("reason", SKIPPED)
 def test_a_skipped_call_says_so_in_words_and_in_details(reason: Any) -> None:
     result = skipped_call(CALL, reason)

@@ -22,6 +22,7 @@ def test_the_enumeration_is_whole() -> None:
     assert len(CASES) > 1000
 
 
+@pytest.mark.requirement("S0-23", "X6")
 async def test_both_loops_tell_the_same_events() -> None:
     """Same events, same requests, same executions, same result: they share types and no rule."""
     for case in CASES:
@@ -30,6 +31,7 @@ async def test_both_loops_tell_the_same_events() -> None:
         assert core == reference, case
 
 
+@pytest.mark.requirement("S0-13", "S0-24", "S0-40", "S0-41", "S0-65", "X15")
 @pytest.mark.parametrize("name", LOOPS)
 async def test_every_case_does_what_the_table_says(name: str) -> None:
     for case in CASES:
@@ -54,6 +56,7 @@ def results_of(played: Played) -> list[ToolResultMessage]:
     return [message for message in played.result.messages if isinstance(message, ToolResultMessage)]
 
 
+@pytest.mark.requirement("S0-9", "S0-10", "S0-11", "S0-42", "X2")
 @pytest.mark.parametrize("name", LOOPS)
 async def test_the_three_promises_hold_in_every_case(name: str) -> None:
     for case in CASES:
@@ -93,6 +96,7 @@ def paired(messages: tuple[Any, ...]) -> bool:
     return not wanted
 
 
+@pytest.mark.requirement("S0-13", "X1", "X3", "X4", "X5")
 def test_the_table_is_the_strict_profile_of_the_core() -> None:
     """Both say the same of every stop reason that is an end."""
     core = decision_table(STRICT)

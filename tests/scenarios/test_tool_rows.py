@@ -306,3 +306,18 @@ async def test_the_tools_for_files_and_commands_need_no_other_loop(tmp_path: Pat
     assert [r.is_error for r in results] == [False] * 4
     assert (tmp_path / "a.txt").read_text() == "two\n"
     assert [r.content[0].text.strip() for r in results[2:]] == ["two", "1"]
+
+
+@requirement("S1-12", "S3-60")
+async def test_a_plain_function_that_raises_fails_its_call_and_not_the_run() -> None:
+    @tool
+    def find_user(name: str) -> str:
+        """Look a user up."""
+        raise LookupError(f"no user is called {name}")
+
+    world = World([call("find_user", {"name": "Ann"}), says("I see")], tools=[find_user])
+
+    (result,) = results_of(await world.prompt("find Ann"))
+
+    assert (result.is_error, result.content) == (True, (Text(text="no user is called Ann"),))
+    assert world.outcome.reason == "stop"
