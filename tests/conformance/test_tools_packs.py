@@ -14,10 +14,10 @@ PACKS = ("truncate", "accumulate", "read", "write", "edit", "ls", "bash", "grep"
 
 def cases(pack: str) -> list[dict[str, Any]]:
     path = default_folder("tools") / f"{pack}.json"
+    if not path.parent.is_dir():
+        pytest.skip("the recorded data are not beside this checkout; set ANTIPHON_CONFORMANCE to their folder")
     if not path.is_file():
-        pytest.fail(
-            f"no recorded data at {path}; set ANTIPHON_CONFORMANCE to the folder that holds tools/", pytrace=False
-        )
+        pytest.fail(f"{path} is missing among the recorded data", pytrace=False)
     return [case for case in json.loads(path.read_text("utf-8"))["cases"] if not passed_over(case)]
 
 
