@@ -364,9 +364,14 @@ class Agent:
         tally: Tally,
         polls_first: bool = True,
     ) -> RunOutcome:
-        active = self._active = _ActiveRun()
+        active = _ActiveRun()
         try:
             driver, prompt = self._driver(active, messages, continuing=continuing, tally=tally, polls_first=polls_first)
+        except BaseException:  # settings that cannot be used: nothing has happened
+            self._queues.give_back()
+            raise
+        self._active = active
+        try:
             self._view.begin_run()
             self._queues.forget_lease()  # what was taken to continue is the prompt now
             self._used = None
