@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import structs
 
 from antiphon.core import machine
 from antiphon.core import states as c
@@ -24,7 +26,7 @@ from antiphon.core.hooks import Context, NextTurn, RequestUpdate
 from antiphon.core.limits import NOTHING_USED
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, UserMessage, user
 from antiphon.core.model import Model
-from antiphon.core.policy import PROFILES, Policy, RunLimits
+from antiphon.core.policy import PROFILES, Policy, RunLimits, decision_table
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import Start, TextDelta
 from antiphon.core.toolbox import Toolbox
@@ -167,24 +169,29 @@ PREPARED_PROMPT = SystemMessage(content="prepared system text")
 
 @dataclass
 class World:
-    """Everything that the outside may do in one profile, within bounds."""
+    """Everything that the outside may do in one profile, within bounds.
+
+    The checker goes by `policy`. A machine with a planted fault gets its own `step`, `table`, and policy (`broken`).
+    """
 
     policy: Policy
     bounds: Bounds = Bounds()
     step: Step = machine.step
+    table: Callable[[Policy], Any] = decision_table
+    broken: Policy | None = None
 
     def __post_init__(self) -> None:
-        if self.bounds.length_retries is not None:
-            self.policy = replace(self.policy, length_retry_limit=self.bounds.length_retries)
+        run_by = self.policy if self.broken is None else self.broken
+        self.run_by = structs.replace(run_by, length_retry_limit=self.bounds.length_retries)
         self.toolbox = Toolbox([ORDERED_TOOL if self.bounds.ordered else PARALLEL_TOOL])
 
     def prompt(self) -> c.Prompt:
         limits = RunLimits(max_turns=self.bounds.max_turns, max_tool_calls=self.bounds.max_tool_calls)
         run = c.Run(
-            rules=c.rules_of(
-                self.policy,
-                limits,
-                "parallel",
+            rules=c.Rules(
+                policy=self.run_by,
+                limits=limits,
+                table=self.table(self.run_by),
                 asks_request=self.bounds.hooks,
                 asks_finish=self.bounds.hooks,
                 asks_next=self.bounds.hooks,

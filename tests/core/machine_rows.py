@@ -611,6 +611,19 @@ def calls_that_repeat_without_progress_end_the_run(play: NewPlay) -> None:
 
 
 @row(c.Executing, c.Finished)
+def a_changed_result_begins_the_count_of_repetitions_anew(play: NewPlay) -> None:
+    """Asking again and again until something has changed is no repetition."""
+    p = play(limits=RunLimits(repeat_limit=2))
+    for outcome in (FINE, NO, FINE):
+        p.until(c.Executing, calls("a"))
+        p.tell(c.Finished(0, outcome, 70))
+        p.tell(c.Decided(None, False, 80))
+        p.until(c.Requesting)
+
+    assert p.ended() == "stop"
+
+
+@row(c.Executing, c.Finished)
 def a_model_that_is_cut_off_again_and_again_makes_no_progress(play: NewPlay) -> None:
     p = play(limits=RunLimits(repeat_limit=2))
     cut = calls("a", why="length")
@@ -1030,6 +1043,17 @@ def calls_that_had_not_begun_are_answered_at_once_and_not_counted(play: NewPlay)
 
     assert words[:2] == ["over a: fault", "over b: fault"]
     assert p.state.run.tally.tool_calls == 0
+
+
+@row(c.Executing, c.Fault)
+def calls_that_had_not_begun_are_not_counted_for_their_tool(play: NewPlay) -> None:
+    """A budget is used by several runs: it must not be charged with what did not happen."""
+    p = play(limits=RunLimits(max_calls_of=(("tool", 3),))).until(c.Executing, calls("a", "b"))
+    assert p.state.run.tally.calls_of == (("tool", 2),)
+
+    p.tell(c.Fault("it broke", 99, (1,)))
+
+    assert p.state.run.tally.calls_of == (("tool", 1),)
 
 
 @row(c.Executing, c.Fault)

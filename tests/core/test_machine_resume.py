@@ -24,6 +24,7 @@ from antiphon.core.response_events import Start, TextDelta
 from antiphon.core.resume import outcome_unknown, resume, running_calls
 from antiphon.core.toolbox import Toolbox
 from antiphon.core.transcript import Transcript
+from antiphon.errors import ProtocolError
 
 TOOLS = {tool.name: tool for tool in (Tool("look"), Tool("wait"), Tool("write", execution_mode="sequential"))}
 MODELS = (Model(id="first", provider="p", api="a"), Model(id="second", provider="p", api="a"))
@@ -244,5 +245,5 @@ def test_a_run_without_an_answer_is_not_between_two_turns() -> None:
     """A store that gives such a state has mixed up its runs."""
     run_ = Oracle(1, "default").prompt().run
 
-    with pytest.raises(ValueError, match="has an answer"):
+    with pytest.raises(ProtocolError, match="has an answer"):
         resume(c.Preparing(run_, (), True, True, "stop"))

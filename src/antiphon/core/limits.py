@@ -96,6 +96,15 @@ def with_call(limits: RunLimits, tally: Tally, name: str) -> Tally:
     return structs.replace(tally, tool_calls=tally.tool_calls + 1, calls_of=calls_of)
 
 
+def without_calls(tally: Tally, names: Sequence[str]) -> Tally:
+    """The tally after calls of these tools were taken back that had been counted and did not begin."""
+    counts = dict(tally.calls_of)
+    for name in names:
+        if name in counts:
+            counts[name] -= 1
+    return structs.replace(tally, tool_calls=tally.tool_calls - len(names), calls_of=tuple(counts.items()))
+
+
 def with_answer(tally: Tally, message: AssistantMessage) -> Tally:
     """The tally after an answer: its usage, and how many truncated answers with calls came in a row."""
     truncated = message.stop_reason == "length" and bool(calls_of(message))

@@ -17,7 +17,7 @@ Most states just ask their question again. Three do not:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec import structs
 
@@ -51,6 +51,7 @@ from antiphon.core.states import (
     State,
     Steering,
 )
+from antiphon.errors import ProtocolError
 
 Resumed: TypeAlias = tuple[State, list[Question]]
 
@@ -122,15 +123,19 @@ def _next_turn(state: Preparing) -> Resumed:
 
 
 def _last_turn(run: Run) -> Turn:
-    """The turn that has just ended: the last answer of the run, and the results behind it. O(its calls)."""
-    results: list[ToolResultMessage] = []
-    for place in range(len(run.new) - 1, -1, -1):
-        message = run.new.items[place]
-        if isinstance(message, AssistantMessage):
-            return Turn(message, tuple(reversed(results)), run.context, run.new)
-        if isinstance(message, ToolResultMessage):
-            results.append(message)
-    raise ValueError("a run between two turns has an answer; this one has none")
+    """The turn that has just ended: the last answer of the run, and the results behind it. O(its calls).
+
+    Raises:
+        ProtocolError: there is none; the store has mixed up its runs.
+    """
+    new, place = run.new.items, len(run.new) - 1
+    while place >= 0 and isinstance(new[place], ToolResultMessage):
+        place -= 1
+    message = new[place] if place >= 0 else None
+    if not isinstance(message, AssistantMessage):
+        raise ProtocolError("a run between two turns has an answer; this one has none")
+    results = cast("list[ToolResultMessage]", new[place + 1 : len(run.new)])
+    return Turn(message, tuple(results), run.context, run.new)
 
 
 _RESUMES: dict[type, Callable[[Any], Resumed]] = {

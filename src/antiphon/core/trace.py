@@ -149,6 +149,8 @@ class TraceChecker:
             b.refuse("D1", "the abort was forgotten, or invented")
         if run.tally.turns != d.requests or run.tally.tool_calls != d.executions:
             b.refuse("I11", f"{run.tally.turns} requests and {run.tally.tool_calls} calls were counted")
+        if any(d.executions_of.get(name, 0) != count for name, count in run.tally.calls_of):
+            b.refuse("I11", f"calls were counted as {dict(run.tally.calls_of)}, begun were {d.executions_of}")
         if isinstance(state, c.Ended) and state.reason in LIMITS and state.limit is None:
             b.refuse("I11", f"the run ended by {state.reason} and does not say which")
 

@@ -14,7 +14,7 @@ O(its messages).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn, final
+from typing import Any, Literal, NoReturn, cast, final
 
 from antiphon.core.content import ToolCall
 from antiphon.core.events import (
@@ -214,8 +214,8 @@ class Brackets:
             return
         if isinstance(message, ToolResultMessage):
             self.results.append(message)
-        elif isinstance(message, AssistantMessage):
-            self._answer_ends(message)
+        else:
+            self._answer_ends(cast("AssistantMessage", message))
 
     def _answer_ends(self, message: AssistantMessage) -> None:
         if message.stop_reason == "pending" and self.policy.on_unknown_stop == "failure":

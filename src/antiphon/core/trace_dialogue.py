@@ -118,6 +118,8 @@ class Dialogue:
         if self.brackets.run != "not begun":
             self.brackets.refuse("driver", "a prompt inside a run")
         self.rules = given.run.rules
+        used = given.run.tally  # by earlier runs that share a budget with this one
+        self.requests, self.executions, self.executions_of = used.turns, used.tool_calls, dict(used.calls_of)
         self.given.extend(given.messages)
 
     def _interrupted(self, _given: c.Interrupt) -> None:
@@ -133,6 +135,7 @@ class Dialogue:
             self.running.remove(position)
             self.executed.remove(position)
             self.executions -= 1
+            self.executions_of[self.brackets.calls[position].name] -= 1
 
     def _news(self, given: c.Progress | c.Finished) -> None:
         if given.position not in self.running:
@@ -221,8 +224,6 @@ class Dialogue:
         b = self.brackets
         if not b.turn or b.answer is not None:
             b.refuse("4.1", f"{what} outside of a turn that waits for an answer")
-        if not b.all_answered:
-            b.refuse("I2", f"{what} while calls have no result")
 
     def _checks(self, question: c.Preflight) -> None:
         self._is_open_call(question)
