@@ -542,11 +542,14 @@ class AgentSession:
         self._prompt.set_section(name, text)
 
     def _bound(self, tool: Tool) -> Tool:
-        """A tool that wants to call others gets the means to."""
+        """A tool that wants to call others, to find them, or to know its session gets the means to."""
         using_calls = getattr(tool, "using_calls", None)
         if using_calls is not None:
             self._run_hooks.override = self._with_nested_usage
             tool = using_calls(ToolCalls(self._nested, self._registry.callable_tools))
+        using_registry = getattr(tool, "using_registry", None)
+        if using_registry is not None:
+            tool = using_registry(self._registry.searchable, self._registry.activate)
         using_session = getattr(tool, "using_session", None)
         bound: Tool = tool if using_session is None else using_session(self)
         return bound

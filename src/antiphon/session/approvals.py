@@ -103,10 +103,9 @@ class Approvals:
 
     def _load(self) -> None:
         """What the log says of the calls of the last answer that have no result."""
-        log = self._c.log
-        open_positions = {open_call.position for open_call in log.open_calls()}
-        if not open_positions:
+        if not self._c.has_open_calls():
             return
+        open_positions = {open_call.position for open_call in self._c.log.open_calls()}
         for entry in self._records():
             data = cast("JsonObject", entry.data)
             if entry.custom_type == REQUESTED and data.get("position") in open_positions:

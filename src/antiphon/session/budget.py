@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from msgspec import UNSET, structs
@@ -220,7 +220,7 @@ class BudgetKeeper:
         Raises:
             LimitStillReached: nothing is left to hand on.
         """
-        part = replace(
+        part = structs.replace(
             wanted,
             max_tokens=_whole(self._left("tokens", wanted.max_tokens)),
             max_cost=self._left("cost", wanted.max_cost),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from antiphon.agent.agent import Agent
-from antiphon.core.messages import AssistantMessage, Message
+from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, UserMessage, calls_of
 from antiphon.core.model import Model
 from antiphon.core.ports import Clock
 from antiphon.core.session_events import EntryAppended, SessionEvent
@@ -115,6 +115,19 @@ class Conversation:
     @property
     def context_window(self) -> int:
         return 0 if self.model is None else self.model.context_window
+
+    def has_open_calls(self) -> bool:
+        """May the last answer have calls without a result? Looks at the end of the context only."""
+        messages = self.log.messages()
+        results = 0
+        for number in range(len(messages) - 1, -1, -1):
+            message = messages[number]
+            if type(message) is AssistantMessage:
+                return len(calls_of(message)) > results
+            if type(message) is UserMessage:
+                return False
+            results += type(message) is ToolResultMessage
+        return False
 
     def last_message(self) -> Message | None:
         """The last message of the context."""

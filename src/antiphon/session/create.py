@@ -22,6 +22,7 @@ from antiphon.session.hooks import NO_HOOKS, SessionHooks
 from antiphon.session.ports import ModelAccess, Resources
 from antiphon.session.settings import SessionSettings
 from antiphon.session.tool_registry import ToolRegistry, ToolSelection, is_edit
+from antiphon.session.user_shell import MARKERS
 from antiphon.session_log.log import SessionLog
 from antiphon.tools.port import Workspace
 
@@ -139,7 +140,6 @@ def create_agent_session(
         budget=wanted.budget,
         approve=wanted.approve,
     )
-    session.shell.environment = lambda: variables_of(session, services)
     _register(session, registry, services, wanted)
     session.begin_log()
     return Created(session, tuple(_diagnostics(services, log, choice.notice)))
@@ -196,11 +196,10 @@ def _register(session: AgentSession, registry: ToolRegistry, services: Services,
 
 
 def variables_of(session: AgentSession, services: Services) -> dict[str, str | None]:
-    """What commands find in their environment besides that of the process."""
+    """What commands of the model find in their environment besides that of the process."""
     model = session.model
     return {
-        "AI_AGENT": "antiphon",
-        "ANTIPHON": "true",
+        **MARKERS,
         "ANTIPHON_SESSION_ID": session.session_id,
         "ANTIPHON_SESSION_FILE": session.session_file,
         "ANTIPHON_PROVIDER": None if model is None else model.provider,

@@ -302,7 +302,8 @@ class Inbox:
         """Write what has to stand in front of a run."""
         c = self._c
         self._narrator.store_held()
-        c.log.close_open_calls()
+        if c.has_open_calls():
+            c.log.close_open_calls()
         self._choices.record()
         self._registry.forget_pending()
         c.refresh()

@@ -174,12 +174,21 @@ class Listeners:
     def _feed(
         self, subscription: Subscription, inbox: asyncio.Queue[SessionEvent], event: SessionEvent
     ) -> Awaitable[None] | None:
+        if inbox.full():
+            return self._feed_when_there_is_room(subscription, inbox, event)
+        inbox.put_nowait(event)
+        self._keep_feeding(subscription, inbox)
+        return None
+
+    async def _feed_when_there_is_room(
+        self, subscription: Subscription, inbox: asyncio.Queue[SessionEvent], event: SessionEvent
+    ) -> None:
+        await inbox.put(event)
+        self._keep_feeding(subscription, inbox)
+
+    def _keep_feeding(self, subscription: Subscription, inbox: asyncio.Queue[SessionEvent]) -> None:
         if subscription.feeder is None or subscription.feeder.done():
             subscription.feeder = asyncio.get_running_loop().create_task(self._feeding(subscription, inbox))
-        if inbox.full():
-            return inbox.put(event)
-        inbox.put_nowait(event)
-        return None
 
     async def _feeding(self, subscription: Subscription, inbox: asyncio.Queue[SessionEvent]) -> None:
         """Tell one listener what waits for it; ends when nothing does."""

@@ -30,6 +30,7 @@ from antiphon.session.conversation import Conversation
 from antiphon.session.queue_view import QueueView
 from antiphon.session.recorder import Recorder
 from antiphon.session.retry import Retry, next_retry
+from antiphon.session.user_images import fitted, has_images
 from antiphon.session_log.compaction.when import renews_permission
 
 Amend: TypeAlias = Callable[[ToolResultMessage], ToolResultMessage]
@@ -70,18 +71,33 @@ class Narrator:
             self._amend(event.message)
         if type(event) is not MessageEnd:
             return None
-        hook = self._conversation.hooks.message_end
-        if hook is not None:
-            return self._replaced(event.message, hook)
-        self._record(event.message)
-        return None
+        message = event.message
+        if self._conversation.hooks.message_end is None and not self._has_pictures(message):
+            self._record(message)
+            return None
+        return self._recorded_changed(message)
+
+    def _has_pictures(self, message: Message) -> bool:
+        c = self._conversation
+        return type(message) is UserMessage and c.settings.auto_resize_images and has_images(message)
+
+    async def _recorded_changed(self, message: Message) -> None:
+        """Store a message after its pictures were made to fit, and extensions have seen it."""
+        c = self._conversation
+        if type(message) is UserMessage and c.model is not None and self._has_pictures(message):
+            smaller = await fitted(message, c.model)
+            if smaller is not message:
+                self._amended[id(message)] = (message, smaller)
+        if c.hooks.message_end is not None:
+            await self._let_replace(message, c.hooks.message_end)
+        self._record(message)
 
     def _amend(self, message: ToolResultMessage) -> None:
         amended = self.amend(message)
         if amended is not message:
             self._amended[id(message)] = (message, amended)
 
-    async def _replaced(self, message: Message, hook: Callable[[Message], Any]) -> None:
+    async def _let_replace(self, message: Message, hook: Callable[[Message], Any]) -> None:
         """Let extensions replace a message by one of the same role."""
         current = self.current(message)
         try:
@@ -92,7 +108,6 @@ class Narrator:
             answer = None
         if answer is not None and getattr(answer, "role", None) == current.role:
             self._amended[id(message)] = (message, answer)
-        self._record(message)
 
     def _record(self, message: Message) -> None:
         self._entry_id = None

@@ -47,17 +47,26 @@ DONE = Replacement(cancelled=False)
 
 @final
 class AgentSessionRuntime:
-    """Owns the current session. `make` builds the object over a log; `store` is the folder of sessions.
+    """Owns the current session. `make` builds the object over a log; `store` is the folder of its sessions.
 
-    Made in a running event loop. Subscriptions made here follow every replacement.
+    `store_for` gives the folder of sessions of a working folder; left out, there is only the one. Made in a running
+    event loop. Subscriptions made here follow every replacement.
     """
 
     def __init__(
-        self, session: AgentSession, make: Make, store: SessionStore, *, hooks: SessionHooks = NO_HOOKS
+        self,
+        session: AgentSession,
+        make: Make,
+        store: SessionStore,
+        *,
+        store_for: Callable[[str], SessionStore] | None = None,
+        hooks: SessionHooks = NO_HOOKS,
     ) -> None:
         self._session = session
         self._make = make
+        self._store_for = store_for
         self.store = store
+        """Where the next new, forked or imported session goes."""
         self._hooks = hooks
         self._listeners = Listeners()
         self._follow(session)
@@ -198,6 +207,8 @@ class AgentSessionRuntime:
         self._unfollow()
         await old.dispose()
         self._session = successor
+        if self._store_for is not None and successor.cwd != old.cwd:
+            self.store = self._store_for(successor.cwd)
         self._follow(successor)
         self.on_replaced(successor)
         file = UNSET if successor.session_file is None else successor.session_file

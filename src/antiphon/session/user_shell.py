@@ -11,7 +11,7 @@ import codecs
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -28,7 +28,9 @@ from antiphon.tools.faults import ToolFault, fault_text
 from antiphon.tools.port import Command, Workspace
 
 Keep: TypeAlias = Callable[[HostMessage], None]
-Environment: TypeAlias = Callable[[], Mapping[str, str | None]]
+
+MARKERS: dict[str, str] = {"AI_AGENT": "antiphon", "ANTIPHON": "true"}
+"""What every command finds in its environment. A command of the user is told nothing of the session."""
 
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -79,7 +81,6 @@ class UserShell:
         self._workspace = workspace
         self._keep = keep
         self._running: set[AbortController] = set()
-        self.environment: Environment = dict
 
     @property
     def is_running(self) -> bool:
@@ -178,15 +179,8 @@ class UserShell:
         settings = self._c.settings
         shell = await workspace.call(find_shell, None, workspace.files, settings.shell_path)
         prefix = settings.shell_command_prefix
-        variables = dict(os.environ)
-        for name, value in self.environment().items():
-            if value is None:
-                variables.pop(name, None)
-            else:
-                variables[name] = value
-        return Command(
-            argv=(shell, "-c", f"{prefix}\n{command}" if prefix else command), cwd=workspace.cwd, env=variables
-        )
+        script = f"{prefix}\n{command}" if prefix else command
+        return Command(argv=(shell, "-c", script), cwd=workspace.cwd, env={**os.environ, **MARKERS})
 
 
 def shell_message(
