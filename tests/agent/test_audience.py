@@ -116,7 +116,7 @@ async def test_there_is_nobody_behind_a_listener_that_nobody_waited_for() -> Non
     await rest
 
 
-# -- through an agent: queue plus transcript hold every accepted message once, in order -----------------------------------
+# -- through an agent: queue plus transcript hold every accepted message once, in order ----------------------------------
 
 
 def held_once(world: World, *texts: str) -> None:
