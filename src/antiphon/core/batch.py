@@ -14,7 +14,7 @@ from antiphon.core.calls import Outcome, SkipReason, result_message, skipped
 from antiphon.core.content import ToolCall
 from antiphon.core.events import MessageEnd, MessageStart, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from antiphon.core.growing import grown
-from antiphon.core.limits import may_start, with_call
+from antiphon.core.limits import may_start, with_call, without_calls
 from antiphon.core.messages import AssistantMessage, ToolResultMessage
 from antiphon.core.policy import After
 from antiphon.core.states import (
@@ -168,8 +168,8 @@ def batch_faulted(s: Checking | Executing, i: Fault, close: Close) -> tuple[Stat
     else:
         given_up = i.withdrawn
         batch = structs.replace(batch, running=batch.running - len(given_up))
-        begun = run.tally.tool_calls - len(given_up)  # what was withdrawn has not run
-        run = structs.replace(run, tally=structs.replace(run.tally, tool_calls=begun))
+        names = [batch.calls[position].name for position in given_up]
+        run = structs.replace(run, tally=without_calls(run.tally, names))
     for position in given_up:
         batch = _settle(batch, position, _skip(run, batch.calls[position], "fault"), i.at, commands)
     if batch.running:
@@ -211,7 +211,7 @@ def results_in_order(batch: Batch) -> tuple[ToolResultMessage, ...]:
     """One result for each call, in call order."""
     results: list[ToolResultMessage | None] = [None] * len(batch.calls)
     for settled in batch.settled:
-        results[settled.position] = result_message(batch.calls[settled.position], settled.outcome, settled.at)
+        results[settled.position] = settled.result
     return tuple([result for result in results if result is not None])
 
 
@@ -231,10 +231,10 @@ def _settle(batch: Batch, position: int, outcome: Outcome, at: int, commands: li
             position=position,
         )
     )
+    result = result_message(call, outcome, at)
     if batch.one_by_one:
-        result = result_message(call, outcome, at)
         commands += (MessageStart(message=result), MessageEnd(message=result))
-    return structs.replace(batch, settled=batch.settled.append(Settled(position, outcome, at)))
+    return structs.replace(batch, settled=batch.settled.append(Settled(position, outcome, result)))
 
 
 def _start_event(position: int, call: ToolCall) -> ToolExecutionStart:

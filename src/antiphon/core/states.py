@@ -97,11 +97,11 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
 
 @final
 class Settled(Struct, frozen=True, gc=False):
-    """A call of a batch that is over."""
+    """A call of a batch that is over. `result` is the one message that tells it, to listeners and to the transcript."""
 
     position: int
     outcome: Outcome
-    at: int
+    result: ToolResultMessage
 
 
 @final
