@@ -51,6 +51,7 @@ def test_without_anything_there_is_a_placeholder_of_a_model_and_no_message() -> 
     assert agent.pending_tool_calls == frozenset()
 
 
+@pytest.mark.requirement("S3-15")
 def test_prompt_and_tools_become_one_leading_system_message() -> None:
     agent = Agent(
         stream=ScriptedModel(), system_prompt="be kind", tools=[PlainTool("A", never)], messages=[user("before")]
@@ -82,6 +83,7 @@ async def test_tools_beside_such_a_transcript_are_declared_by_the_first_run() ->
 # -- prompts -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S3-34")
 async def test_a_text_becomes_a_user_message_with_its_images_behind() -> None:
     agent = Agent(stream=ScriptedModel([says("x")]))
     await agent.prompt("look", images=[PNG])
@@ -90,6 +92,7 @@ async def test_a_text_becomes_a_user_message_with_its_images_behind() -> None:
     assert agent.messages[0].timestamp > 0
 
 
+@pytest.mark.requirement("S3-34")
 @pytest.mark.parametrize("kind", [list, tuple, deque, Transcript])
 async def test_messages_are_taken_as_they_are(kind: Callable[..., Any]) -> None:
     one, two = user("one"), host_message("note", text="two")
@@ -141,6 +144,7 @@ async def test_what_a_host_reads_while_a_run_is_active() -> None:
     assert roles(agent.messages) == ["user", "assistant"]
 
 
+@pytest.mark.requirement("S3-31")
 async def test_of_two_prompts_in_one_tick_the_second_one_is_refused() -> None:
     agent = Agent(stream=ScriptedModel([says("x"), says("y")]))
     first, second = await asyncio.gather(agent.prompt("one"), agent.prompt("two"), return_exceptions=True)
@@ -159,6 +163,7 @@ async def test_of_two_prompts_in_one_tick_the_second_one_is_refused() -> None:
     assert roles(agent.messages) == ["user", "assistant"]
 
 
+@pytest.mark.requirement("S3-32")
 async def test_agents_do_not_refuse_each_other() -> None:
     async def waits(request: Any) -> Any:
         await settle()
@@ -193,6 +198,7 @@ async def refused(world: World, what: str) -> BaseException | None:
     return None
 
 
+@pytest.mark.requirement("S3-33")
 @pytest.mark.parametrize("moment", ["agent_start", "message_update", "tool_execution_start", "turn_end", "agent_end"])
 @pytest.mark.parametrize("what", ["prompt", "continue_", "reset", "wait_for_idle", "run", "run_until_idle"])
 @pytest.mark.parametrize("critical", [False, True])
@@ -291,6 +297,7 @@ async def test_cancelling_one_who_waits_for_idle_cancels_only_the_waiting() -> N
 # -- continue ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S3-25")
 @pytest.mark.parametrize(
     ("messages", "error"),
     [
@@ -317,6 +324,7 @@ async def test_a_refused_continue_takes_nothing_from_a_queue() -> None:
     assert world.agent.peek_queued_messages() == (user("waits"),)
 
 
+@pytest.mark.requirement("S3-119")
 @pytest.mark.parametrize("tail", [user("x"), host_message("note")])
 async def test_every_other_tail_is_continued(tail: Message) -> None:
     world = World([says("end")], messages=[tail])
@@ -371,6 +379,7 @@ async def test_a_run_that_could_not_begin_gives_back_what_it_took() -> None:
 # -- queues ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S3-68")
 async def test_queues_take_messages_at_any_time_and_give_them_out_by_their_mode() -> None:
     world = World([says("one"), says("two"), says("three")])
     agent = world.agent
@@ -452,6 +461,7 @@ async def test_what_is_being_announced_can_no_longer_be_cleared() -> None:
 # -- settings during a run --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S3-23")
 async def test_what_a_host_assigns_reaches_the_next_run() -> None:
     """B21: replacing messages only moves where later ones are appended."""
     world = World([calls("A"), says("one"), says("two")], policy=QUICK)
@@ -477,6 +487,7 @@ async def test_what_a_host_assigns_reaches_the_next_run() -> None:
     assert (world.model.requests[2].model.id, world.model.requests[2].thinking_level) == ("other", "high")
 
 
+@pytest.mark.requirement("S3-22")
 def test_assigned_lists_are_copied() -> None:
     agent = Agent(stream=ScriptedModel())
     messages, tools = [user("x")], [PlainTool("A", never)]
@@ -510,6 +521,7 @@ async def test_an_abort_without_a_reason_says_aborted() -> None:
     assert world.outcome.abort_reason == "aborted"
 
 
+@pytest.mark.requirement("S3-24")
 async def test_a_reset_keeps_the_system_state_folded_and_forgets_the_rest() -> None:
     world = World(
         [fails("overloaded"), says("x")],
@@ -552,6 +564,7 @@ def test_a_reset_of_nothing() -> None:
     assert len(agent.messages) == 0
 
 
+@pytest.mark.requirement("S3-21")
 def test_a_state_is_a_snapshot_of_everything() -> None:
     agent = Agent(stream=ScriptedModel(), system_prompt="be kind", model=SCRIPTED_MODEL)
     before = agent.state

@@ -116,7 +116,7 @@ async def test_there_is_nobody_behind_a_listener_that_nobody_waited_for() -> Non
     await rest
 
 
-# -- through an agent: queue plus transcript hold every accepted message once, in order ----------------------------------
+# -- through an agent: queue plus transcript hold every accepted message once, in order --------------------------------
 
 
 def held_once(world: World, *texts: str) -> None:
@@ -125,6 +125,7 @@ def held_once(world: World, *texts: str) -> None:
     assert [text for text in told + waiting if text in texts] == list(texts)
 
 
+@pytest.mark.requirement("S3-65")
 @pytest.mark.parametrize("mode", ["one-at-a-time", "all"])
 @pytest.mark.parametrize("moment", ["message_start user", "message_end user", "turn_start", "turn_end"])
 @pytest.mark.parametrize("what", ["raise", "abort", "cancel", "critical"])

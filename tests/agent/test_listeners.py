@@ -19,6 +19,7 @@ def a_world(**options: Any) -> World:
     return World([calls("A"), says("end")], **{"policy": QUICK, "close_timeout": 0.02, **options})
 
 
+@pytest.mark.requirement("S3-90")
 async def test_events_come_in_order_of_subscription_and_each_is_waited_for() -> None:
     order: list[str] = []
 
@@ -62,6 +63,7 @@ async def test_plain_and_async_listeners_mix() -> None:
     assert order == ["plain", "async", "plain", "async"] * len(world.recording)
 
 
+@pytest.mark.requirement("S3-85", "S3-87")
 async def test_a_listener_gets_the_signal_of_its_run() -> None:
     seen: list[Any] = []
     world = World([says("x")])
@@ -198,6 +200,7 @@ async def test_a_failing_listener_is_recorded_and_nobody_else_notices(error: Bas
     legal(world.recording)
 
 
+@pytest.mark.requirement("S3-91")
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_failing_critical_listener_ends_the_run_and_all_hear_the_closing_events(is_async: bool) -> None:
     """D5, D15."""

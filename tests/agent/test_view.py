@@ -43,6 +43,7 @@ def glimpse(of: Any) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.requirement("S3-89")
 @pytest.mark.parametrize("policy", [QUICK, PI, replace(QUICK, duplicate_call_id="allow")], ids=["quick", "pi", "allow"])
 @pytest.mark.parametrize("script", SCRIPTS)
 async def test_recorded_events_told_again_give_the_same_state_at_every_moment(script: str, policy: Any) -> None:

@@ -80,6 +80,7 @@ def _commands(line: str) -> list[list[str]]:
 
 def _check(words: list[str]) -> None:
     program, *rest = words
+    program = Path(program).name  # of an environment, perhaps
     if program == "antiphon":
         _check_antiphon(rest)
     elif program in ("python3", "python") and rest[0] == "dev.py":

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.examples.stage import EXAMPLES
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -80,6 +81,7 @@ except PermissionError:
 """
 
 
+@pytest.mark.requirement("S1-15", "S1-16")
 def test_the_loops_run_with_file_access_forbidden() -> None:
     done = subprocess.run(
         [sys.executable, "-B", "-c", PROGRAM],
@@ -92,6 +94,7 @@ def test_the_loops_run_with_file_access_forbidden() -> None:
     assert done.stdout == "42 42 42 42 42\nforbidden\n"
 
 
+@pytest.mark.requirement("S1-19", "S1-18")
 def test_the_store_is_no_business_of_the_loop() -> None:
     """Nothing in the mini loop knows a store; `test_server.py` runs the same loop with two kinds of them."""
     text = (EXAMPLES / "mini_loop.py").read_text("utf-8")

@@ -16,6 +16,7 @@ def test_there_are_seven() -> None:
     assert [f"demo_0{number}" for number in range(1, 8)] == DEMOS
 
 
+@pytest.mark.requirement("S1-25", "S3-101")
 @pytest.mark.parametrize("name", DEMOS)
 def test_a_demo_says_what_is_expected(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(example(name).main())

@@ -27,6 +27,7 @@ async def run(*responses: Any, **given: Any) -> Any:
     return finished, model
 
 
+@pytest.mark.requirement("S1-2")
 async def test_a_round_trip() -> None:
     call = ToolCall(id="c1", name="calculate", arguments={"a": 123, "b": 456})
 

@@ -64,6 +64,7 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(block.split("\n")[1].removeprefix("data: ")) for block in blocks]
 
 
+@pytest.mark.requirement("S1-19")
 @pytest.mark.parametrize("kind", ["disk", "memory"])
 def test_a_conversation_over_the_wire(tmp_path: Path, kind: str) -> None:
     store = server.JsonlSessionStore(tmp_path) if kind == "disk" else MemoryStore()

@@ -30,6 +30,7 @@ async def test_the_model_is_told_once_when_most_of_a_budget_is_used() -> None:
     assert stage.requests[5][-1] == "user"  # the notice stands in front of the sixth request
 
 
+@pytest.mark.requirement("S3-81")
 async def test_work_stops_at_a_boundary_and_goes_on_when_the_budget_is_raised() -> None:
     stage = Stage([calls("A"), calls("B"), says("done")], budget=Budget(max_turns=2))
     settlement = await stage.session.prompt("go")

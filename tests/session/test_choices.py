@@ -42,6 +42,7 @@ class SomeKeys:
         return None
 
 
+@pytest.mark.requirement("S3-74")
 async def test_a_change_counts_from_the_next_request_on() -> None:
     stage = Stage([calls("A"), says("done")], models=(MODEL, OTHER))
     gate = stage.hold("A")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.session.stage import FULL, LONG, MODEL, OTHER, SETTINGS, Stage, full, texts
 
+from antiphon.core.content import Text
 from antiphon.core.messages import AssistantMessage, UserMessage, user
 from antiphon.core.policy import RunLimits
 from antiphon.core.session_events import (
@@ -47,6 +48,7 @@ async def prompted(stage: Stage, text: str = "go") -> None:
 # ---- retries --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S3-93", "S3-120")
 async def test_a_passing_failure_is_asked_again_after_a_growing_wait_and_left_out_of_the_context() -> None:
     stage = Stage([fails("overloaded"), fails("503"), says("ok")])
     await prompted(stage)
@@ -185,6 +187,7 @@ async def test_an_overflow_of_another_model_is_not_repaired() -> None:
     assert stage.of(CompactionEnd) == []
 
 
+@pytest.mark.requirement("S3-73")
 async def test_a_compaction_is_made_between_turns_and_the_run_goes_on() -> None:
     stage = Stage([full(says(LONG) + calls("A")), says("SUMMARY"), says("done")])
     await stage.session.prompt(LONG)
@@ -260,6 +263,22 @@ async def test_a_failed_summary_raises_and_changes_nothing() -> None:
     assert stage.kinds == before
 
 
+async def test_a_caller_that_leaves_during_a_compaction_before_its_prompt_leaves_an_idle_session() -> None:
+    answer = AssistantMessage(
+        content=(Text(text=LONG),), provider="scripted", model="one", stop_reason="stop", usage=FULL, timestamp=1
+    )
+    stage = Stage([falls_silent(says("S")), says("fine")], history=[user(LONG), answer])
+    going = asyncio.ensure_future(stage.session.prompt("next"))
+    await stage.until("compaction_start")
+    await settle()
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    assert stage.told == ["compaction_start", "compaction_end"]
+    assert stage.session.is_idle
+    assert "message user" in stage.kinds
+
+
 async def test_the_numbers_of_a_model_may_differ() -> None:
     from antiphon.session.settings import CompactionOverride
 
@@ -288,6 +307,7 @@ async def test_an_aborted_tool_round_ends_at_its_boundary() -> None:
     assert stage.told[-3:] == ["turn_end", "agent_end", "agent_settled aborted"]
 
 
+@pytest.mark.requirement("S3-93")
 async def test_a_follow_up_during_a_compaction_is_answered_before_the_settlement() -> None:
     gate = Gate()
     stage = Stage([full(says(LONG)), says("S").held(gate), says("followed")])

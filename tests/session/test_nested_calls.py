@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import pytest
 from tests.session.stage import Stage
 
 from antiphon.core.calls import ToolResult
@@ -50,6 +51,7 @@ def inner(script: CallScript, name: str = "inner", **traits: Any) -> Any:
     return tool
 
 
+@pytest.mark.requirement("S3-114")
 async def test_a_nested_call_is_told_recorded_and_counted() -> None:
     spent = ToolResult(content=(Text(text="found"),), usage=Usage(input=10, output=5, total_tokens=15))
     script = CallScript({"outer/1": spent})
@@ -73,6 +75,7 @@ async def test_a_nested_call_is_told_recorded_and_counted() -> None:
     assert stage.requests == [["user"], ["user", "assistant", "toolResult"]]
 
 
+@pytest.mark.requirement("S3-116")
 async def test_a_nested_call_passes_the_hooks_of_all_calls() -> None:
     def guard(call: BeforeToolCall) -> BeforeDecision | None:
         return BeforeDecision(block=True, reason="no") if call.tool_call.name == "inner" else None
