@@ -1,19 +1,38 @@
-"""Chapter 07: loops that break one promise each."""
+"""Chapter 07: every promise of the loop, who breaks it, and the test that has to notice."""
 
 from __future__ import annotations
 
-import asyncio
-import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import structs
-
-from antiphon.core.content import Text, ToolCall
-from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
-from antiphon.course.ports import NeverAborted
-from antiphon.course.saboteurs.outside import AskedDifferently, Run, answering, listening, mangled, taken_for
+from antiphon.course.saboteurs.loop_faults import (
+    completion_order,
+    double_append,
+    drops_what_it_began,
+    executing,
+    forgets_tools,
+    hides_errors,
+    invented_stop,
+    late_ends,
+    late_progress,
+    missing_pair,
+    model_fault_escapes,
+    one_by_one,
+    one_step_too_many,
+    own_signal,
+    partial_kept,
+    rejection_escapes,
+    request_after_abort,
+    runs_duplicates,
+    second_turn_end,
+    shows_its_stack,
+    silent_model,
+    skips_unpaired,
+    stops_behind_a_tool,
+    swallows_progress,
+    touches_the_callers_list,
+)
+from antiphon.course.saboteurs.outside import Run, answering, taken_for
 from antiphon.course.saboteurs.registry import Saboteur
 
 Around = Callable[[Run], Run]
@@ -24,303 +43,6 @@ def _saboteur(name: str, caught_by: str, promise: str, promise_zh: str, around: 
         return {"run_agent_loop": around(module.run_agent_loop)}
 
     return Saboteur(name, f"test_{caught_by}", promise, promise_zh, change)
-
-
-# ---- the transcript --------------------------------------------------------------------------------------------------
-
-
-def double_append(run: Run) -> Run:
-    def mangle(messages: Sequence[Message]) -> list[Message]:
-        return [copy for m in messages for copy in ([m, m] if isinstance(m, AssistantMessage) else [m])]
-
-    return mangled(run, mangle)
-
-
-def partial_kept(run: Run) -> Run:
-    partial = AssistantMessage(content=(Text(text="Hel"),), stop_reason="pending")
-
-    def mangle(messages: Sequence[Message]) -> list[Message]:
-        return [out for m in messages for out in ([partial, m] if isinstance(m, AssistantMessage) else [m])]
-
-    return mangled(run, mangle)
-
-
-def missing_pair(run: Run) -> Run:
-    """The last result of every batch is lost."""
-
-    def mangle(messages: Sequence[Message]) -> list[Message]:
-        following = [*messages[1:], None]
-        return [
-            m
-            for m, behind in zip(messages, following, strict=True)
-            if not isinstance(m, ToolResultMessage) or isinstance(behind, ToolResultMessage)
-        ]
-
-    return mangled(run, mangle)
-
-
-def skips_unpaired(run: Run) -> Run:
-    def mangle(messages: Sequence[Message]) -> list[Message]:
-        return [m for m in messages if not (isinstance(m, ToolResultMessage) and _was_skipped(m))]
-
-    return mangled(run, mangle)
-
-
-def _was_skipped(message: ToolResultMessage) -> bool:
-    return isinstance(message.details, dict) and "skipped" in message.details
-
-
-def completion_order(run: Run) -> Run:
-    async def run_disordered(options: Any) -> Any:
-        finished: list[str] = []
-
-        async def execute(call: ToolCall, /, **given: Any) -> Any:
-            try:
-                return await options.executor(call, **given)
-            finally:
-                finished.append(call.id)
-
-        def mangle(messages: Sequence[Message]) -> list[Message]:
-            out: list[Message] = []
-            batch: list[ToolResultMessage] = []
-            for message in (*messages, None):
-                if isinstance(message, ToolResultMessage):
-                    batch.append(message)
-                    continue
-                out += _sorted(batch, finished)
-                batch = []
-                if message is not None:
-                    out.append(message)
-            return out
-
-        return await mangled(run, mangle)(replace(options, executor=execute))
-
-    return run_disordered
-
-
-def _sorted(batch: list[ToolResultMessage], finished: list[str]) -> list[ToolResultMessage]:
-    place = {call_id: number for number, call_id in enumerate(finished)}
-    return sorted(batch, key=lambda result: place.get(result.tool_call_id, len(place)))
-
-
-def touches_the_callers_list(run: Run) -> Run:
-    async def run_touching(options: Any) -> Any:
-        result = await run(options)
-        options.context.messages.extend(result.new_messages)
-        return result
-
-    return run_touching
-
-
-def forgets_tools(run: Run) -> Run:
-    async def run_forgetting(options: Any) -> Any:
-        model = AskedDifferently(options.model, lambda request: replace(request, tools=()))
-        return await run(replace(options, model=model))
-
-    return run_forgetting
-
-
-# ---- what is told ----------------------------------------------------------------------------------------------------
-
-
-def second_turn_end(run: Run) -> Run:
-    return listening(run, lambda event: [event, event] if event.type == "turn_end" else [event])
-
-
-def silent_model(run: Run) -> Run:
-    return listening(run, lambda event: [] if event.type == "model_event" else [event])
-
-
-def swallows_progress(run: Run) -> Run:
-    return listening(run, lambda event: [] if event.type == "tool_progress" else [event])
-
-
-def late_ends(run: Run) -> Run:
-    """Ends are held back until the whole batch is over, and then told in call order."""
-
-    async def run_late(options: Any) -> Any:
-        order: list[str] = []
-        ended: dict[str, Any] = {}
-
-        def change(event: Any) -> Sequence[Any]:
-            if event.type == "tool_start":
-                order.append(event.call.id)
-            if event.type != "tool_end":
-                return [event]
-            ended[event.call_id] = event
-            if set(order) - set(ended):
-                return []
-            told = [ended[call_id] for call_id in order]
-            order.clear()
-            ended.clear()
-            return told
-
-        return await listening(run, change)(options)
-
-    return run_late
-
-
-# ---- what is executed ------------------------------------------------------------------------------------------------
-
-
-def executing(run: Run, around: Callable[[Any, ToolCall, dict[str, Any]], Awaitable[Any]]) -> Run:
-    """A loop whose executor is called in another way: `around(executor, call, given)`."""
-
-    async def run_executing(options: Any) -> Any:
-        async def execute(call: ToolCall, /, **given: Any) -> Any:
-            return await around(options.executor, call, given)
-
-        return await run(replace(options, executor=execute))
-
-    return run_executing
-
-
-async def _own_signal(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-    return await executor(call, **{**given, "signal": NeverAborted()})
-
-
-async def _hides_errors(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-    return structs.replace(await executor(call, **given), is_error=False)
-
-
-async def _shows_its_stack(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-    try:
-        return await executor(call, **given)
-    except Exception as error:
-        raise RuntimeError(traceback.format_exc()) from error
-
-
-async def _drops_what_it_began(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-    result = await executor(call, **given)
-    if given["signal"].aborted:
-        raise RuntimeError("aborted")
-    return result
-
-
-def one_by_one(run: Run) -> Run:
-    async def run_slowly(options: Any) -> Any:
-        free = asyncio.Lock()
-
-        async def around(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-            async with free:
-                return await executor(call, **given)
-
-        return await executing(run, around)(options)
-
-    return run_slowly
-
-
-def rejection_escapes(run: Run) -> Run:
-    async def run_open(options: Any) -> Any:
-        escaped: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        async def around(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-            try:
-                return await executor(call, **given)
-            except Exception as error:
-                if not escaped.done():
-                    escaped.set_exception(error)
-                raise
-
-        return await _first_of(executing(run, around)(options), escaped)
-
-    return run_open
-
-
-def model_fault_escapes(run: Run) -> Run:
-    async def run_open(options: Any) -> Any:
-        escaped: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def ask(request: Any) -> Any:
-            return request
-
-        class Open(AskedDifferently):
-            def stream(self, request: Any) -> Any:
-                try:
-                    return super().stream(request)
-                except Exception as error:
-                    escaped.set_exception(error)
-                    raise
-
-        return await _first_of(run(replace(options, model=Open(options.model, ask))), escaped)
-
-    return run_open
-
-
-async def _first_of(running: Awaitable[Any], escaped: asyncio.Future[Any]) -> Any:
-    """The result of a run, unless something escapes from it first."""
-    task = asyncio.ensure_future(running)
-    await asyncio.wait({task, escaped}, return_when=asyncio.FIRST_COMPLETED)
-    if escaped.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return escaped.result()
-    escaped.cancel()
-    return task.result()
-
-
-def runs_duplicates(run: Run) -> Run:
-    """Calls with one id look different to the loop, and are executed each."""
-
-    def change(message: AssistantMessage) -> AssistantMessage:
-        blocks = [
-            structs.replace(block, id=f"{block.id}\0{place}") if isinstance(block, ToolCall) else block
-            for place, block in enumerate(message.content)
-        ]
-        return structs.replace(message, content=tuple(blocks))
-
-    async def around(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-        result = await executor(structs.replace(call, id=call.id.partition("\0")[0]), **given)
-        return structs.replace(result, tool_call_id=call.id)
-
-    return answering(executing(run, around), change)
-
-
-# ---- when it is over -------------------------------------------------------------------------------------------------
-
-
-def request_after_abort(run: Run) -> Run:
-    """The loop does not look at its signal; the executor still gets the true one."""
-
-    async def run_deaf(options: Any) -> Any:
-        async def around(executor: Any, call: ToolCall, given: dict[str, Any]) -> Any:
-            return await executor(call, **{**given, "signal": options.signal})
-
-        return await executing(run, around)(replace(options, signal=NeverAborted()))
-
-    return run_deaf
-
-
-def invented_stop(run: Run) -> Run:
-    async def run_inventing(options: Any) -> Any:
-        result = await run(options)
-        if result.reason != "maxSteps":
-            return result
-        made_up = AssistantMessage(content=(Text(text="I have to stop here."),), stop_reason="stop")
-        return replace(
-            result,
-            reason="stop",
-            messages=(*result.messages, made_up),
-            new_messages=(*result.new_messages, made_up),
-        )
-
-    return run_inventing
-
-
-def one_step_too_many(run: Run) -> Run:
-    async def run_longer(options: Any) -> Any:
-        limit = options.max_steps
-        return await run(options if limit is None else replace(options, max_steps=limit + 1))
-
-    return run_longer
-
-
-def stops_behind_a_tool(run: Run) -> Run:
-    async def run_short(options: Any) -> Any:
-        result = await run(replace(options, max_steps=1))
-        return replace(result, reason="stop") if result.reason == "maxSteps" else result
-
-    return run_short
 
 
 def _taking(stop_reason: str, wrong: str, *, calls: bool) -> Around:
@@ -389,14 +111,14 @@ LOOP_SABOTEURS: tuple[Saboteur, ...] = (
         "single_tool_gets_the_signal_itself",
         "the executor gets the signal of the run itself",
         "执行器得到的就是这次运行的信号",
-        lambda run: executing(run, _own_signal),
+        lambda run: executing(run, own_signal),
     ),
     _saboteur(
         "hides-errors",
         "single_tool_error_goes_to_the_model",
         "the error state of a result is kept",
         "结果的错误状态要保留",
-        lambda run: executing(run, _hides_errors),
+        lambda run: executing(run, hides_errors),
     ),
     _saboteur(
         "length-executes",
@@ -462,6 +184,13 @@ LOOP_SABOTEURS: tuple[Saboteur, ...] = (
         late_ends,
     ),
     _saboteur(
+        "late-progress",
+        "parallel_tools_progress_is_told_while_they_run",
+        "progress is told while the tool runs",
+        "工具运行期间就要发出进度",
+        late_progress,
+    ),
+    _saboteur(
         "completion-order",
         "parallel_tools_results_stand_in_call_order",
         "results are written in call order",
@@ -487,7 +216,7 @@ LOOP_SABOTEURS: tuple[Saboteur, ...] = (
         "parallel_tools_error_has_a_text_and_no_stack_trace",
         "no stack trace goes to the model",
         "不把堆栈跟踪交给模型",
-        lambda run: executing(run, _shows_its_stack),
+        lambda run: executing(run, shows_its_stack),
     ),
     _saboteur(
         "request-after-abort",
@@ -508,7 +237,7 @@ LOOP_SABOTEURS: tuple[Saboteur, ...] = (
         "cancel_and_limit_abort_while_tools_run",
         "what was started is awaited and its results are kept",
         "已经开始的要等它结束，结果保留",
-        lambda run: executing(run, _drops_what_it_began),
+        lambda run: executing(run, drops_what_it_began),
     ),
     _saboteur(
         "invented-stop",
