@@ -188,3 +188,138 @@ class Deviation(Struct, frozen=True):
     reference: str
     ours: str
     reason: str
+
+
+DEVIATIONS: tuple[Deviation, ...] = (
+    Deviation(
+        "D1",
+        ("check_abort_before_request", "aborted_empty_turn"),
+        "The abort signal is not looked at between turns: steering is taken, hooks are asked, a request leaves.",
+        "After an abort no request leaves and no tool starts. Seen at a boundary, it ends the run there; a turn that "
+        "is open and unanswered is closed by an event whose message is not appended.",
+        "Stop means no further cost and no further effects, also with a model that ignores the signal. (X8, X9)",
+    ),
+    Deviation(
+        "D2",
+        ("abort_grace",),
+        "A tool, hook or stream that ignores the signal keeps the run for ever.",
+        "After an abort foreign code has a grace of 2 seconds, then it is cancelled, then let go of and named.",
+        "Stop means stop, and says what may have happened.",
+    ),
+    Deviation(
+        "D3",
+        ("return_undelivered",),
+        "Messages that a poll took are lost if something fails before they are announced.",
+        "They go back to the head of their queue, in their order.",
+        "They are the words of the user.",
+    ),
+    Deviation(
+        "D4",
+        ("pair_unexecuted",),
+        "Calls of a failed or aborted answer, and calls that a fault cut off, stay without results.",
+        "When a turn ends every call of it has one result, which says why it did not run.",
+        "Providers refuse calls without results, so the next prompt would fail. (X3)",
+    ),
+    Deviation(
+        "D5",
+        ("listener_fault",),
+        "A listener that raises ends the run, and later listeners miss the event.",
+        "Its fault is recorded and reported, the others are told, the run goes on. A critical listener ends the run.",
+        "An observer is no controller; a store is.",
+    ),
+    Deviation(
+        "D6",
+        ("duplicate_call_id",),
+        "Two calls with one id both run, and the first end clears the id from the pending ones.",
+        "The second is refused at its own position; an id is pending until its last call has ended.",
+        "A call is executed at most once, and a display does not show idle during work. (X11)",
+    ),
+    Deviation(
+        "D7",
+        ("fault_closing",),
+        "A stream function or hook that raises leaves answer, calls and turn open; the failure is told beside them.",
+        "The content so far becomes the failure answer, calls are answered, then turn and run are closed.",
+        "Every consumer sees one shape of failure, and what had arrived is kept.",
+    ),
+    Deviation(
+        "D8",
+        (),
+        "An event stream whose producer raised, or that was ended without a result, never ends; of several readers "
+        "one is woken.",
+        "It ends for everybody who waits, with the error. In every profile.",
+        "Nobody hangs in silence.",
+    ),
+    Deviation(
+        "D9",
+        (),
+        "Continuing a low-level run appends to the caller's own list.",
+        "Lists of the caller are never changed. In every profile.",
+        "Lists are shared, and runs are retried.",
+    ),
+    Deviation(
+        "D10",
+        (),
+        "A follow-up that a listener of the last event queues waits for ever.",
+        "The outcome says that something is queued; `run_until_idle` delivers it. In every profile.",
+        "Nothing that was accepted is forgotten.",
+    ),
+    Deviation(
+        "D11",
+        ("limits",),
+        "A loop without end has no brake.",
+        "A run ends after very many turns; every other bound is one word away.",
+        "Cost.",
+    ),
+    Deviation(
+        "D12",
+        (),
+        "A second start of one response leaves an orphan in the context.",
+        "It replaces what was there; one response is announced once. In every profile.",
+        "A partial answer never enters the transcript.",
+    ),
+    Deviation(
+        "D13",
+        ("hook_messages",),
+        "Hooks get the live list of messages, and an edit changes the transcript.",
+        "They get a snapshot.",
+        "History is changed on purpose or not at all.",
+    ),
+    Deviation(
+        "D14",
+        (),
+        "A listener added during an event gets that event; a function subscribed twice is called once.",
+        "An event goes to the subscriptions of its moment, and each of them counts. In every profile.",
+        "Predictable.",
+    ),
+    Deviation(
+        "D15",
+        ("fault_closing",),
+        "The events that close a failed run stop at the first error of a listener, and the caller gets that error.",
+        "Every closing event reaches every listener.",
+        "Displays do not hang in working.",
+    ),
+    Deviation(
+        "on_unknown_stop",
+        ("on_unknown_stop",),
+        "An answer that ends as pending, or with a stop reason that nobody knows, counts as a natural stop.",
+        "It is a failure answer: the stream broke its protocol.",
+        "A broken provider is not mistaken for a finished task.",
+    ),
+    Deviation(
+        "skip_details",
+        ("skip_details",),
+        "Results of calls that did not run carry empty details.",
+        "They say that and why they were skipped.",
+        "Hosts and displays need not read prose.",
+    ),
+    Deviation(
+        "nameless_error",
+        ("nameless_error",),
+        "An exception without words gives a result, or an error, without words.",
+        "Its class name stands in.",
+        "A model can react to a name, not to nothing.",
+    ),
+)
+"""Every way in which `DEFAULT` differs from the reference. Without a field, a row holds in every profile: what the
+reference does there is a hang or a loss that no record needs.
+"""
