@@ -216,7 +216,7 @@ from antiphon.tools.edit import edit_tool
 async def main(folder, name):
     tool = edit_tool(LocalWorkspace(folder))
     from antiphon.loop.abort import never_aborted
-    for number in range(15):
+    for number in range(100):
         args = {"path": "f", "edits": [{"oldText": f"{name}{number}.", "newText": f"{name}{number}!"}]}
         while True:
             try:
@@ -230,8 +230,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_two_processes_lose_no_edit(tmp_path: Path) -> None:
-    """The reference loses some of 40 + 40."""
-    names = [f"{who}{number}." for who in "ab" for number in range(15)]
+    """100 + 100 edits are 200 edits. The reference loses some of 40 + 40."""
+    names = [f"{who}{number}." for who in "ab" for number in range(100)]
     (tmp_path / "f").write_text("\n".join(names) + "\n")
     children = [subprocess.Popen(command(EDITS, str(tmp_path), who), env=environment()) for who in "ab"]
 
