@@ -56,6 +56,25 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
 
+FORKS = """
+import multiprocessing, sys
+
+async def main(name):
+    async for event in ask("Hi", max_tokens=2):
+        pass
+    print(name, event.type, flush=True)
+
+def child():
+    asyncio.run(main("child"))
+
+asyncio.run(main("parent"))
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+asyncio.run(main("parent"))
+sys.exit(process.exitcode)
+"""
+
 
 async def start(code: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(sys.executable, "-c", HEAD + code, stdout=PIPE, stderr=PIPE)
@@ -85,3 +104,10 @@ async def test_ctrl_c_ends_it_at_once() -> None:
     assert out.splitlines()[-1] == b"interrupted"
     assert (err, process.returncode) == (b"", 0)
     assert time.monotonic() - sent < 5
+
+
+async def test_a_fork_loads_its_own() -> None:
+    process = await start(FORKS)
+    out, err = await process.communicate()
+    assert out.splitlines() == [b"parent done", b"child done", b"parent done"]
+    assert (err, process.returncode) == (b"", 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import os
 import queue
 import secrets
@@ -92,11 +93,12 @@ class Engine:
         self._file = file
         self._name = name
         self._window = window
-        self._lock = threading.Lock()
+        self._is_copy = False
+        self._watches_forks = False
         self._begin()
 
     def _begin(self) -> None:
-        self._process = os.getpid()
+        self._lock = threading.Lock()
         self._server: Any = None
         self._loaded: Path | None = None
         self._work: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
@@ -107,21 +109,24 @@ class Engine:
         """Start an answer to a Chat Completions request. To be called on an event loop."""
         generation = Generation(body)
         with self._lock:
-            if self._process != os.getpid():
-                _inherited.append(self._server)  # its threads stayed with the parent: freeing it would hang
-                self._begin()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="antiphon-local-model", daemon=True)
-                self._thread.start()
-                atexit.register(self.close)
+                self._start()
             self._work.put(generation)
         return generation
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._serve, name="antiphon-local-model", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+        if not self._watches_forks:
+            self._watches_forks = True
+            os.register_at_fork(after_in_child=self._forked)
 
     def close(self) -> None:
         """Stop what runs, refuse what waits, free the model; takes a few seconds at most. Questions may follow."""
         with self._lock:
             thread, self._thread = self._thread, None
-            if thread is None or self._process != os.getpid():
+            if thread is None:
                 return
             atexit.unregister(self.close)
             while not self._work.empty():
@@ -134,11 +139,22 @@ class Engine:
             current.stop()
         thread.join(_EXIT_SECONDS)
 
+    def _forked(self) -> None:
+        """In a child process: begin anew. The threads stayed with the parent, so freeing the model would hang.
+
+        Such a child should end as `multiprocessing` ends its own (`os._exit`): the library waits for ever in `exit`.
+        """
+        _never_free(self._server)
+        self._is_copy = True
+        self._begin()
+
     def _serve(self) -> None:
         while (generation := self._work.get()) is not None:
             self._current = generation
             generation.run(self._ready)
             self._current = None
+        if self._is_copy:
+            _never_free(self._server)  # the library does not survive its own end in a forked process
         self._server = None
 
     def _ready(self) -> Any:
@@ -151,7 +167,9 @@ class Engine:
         return self._server
 
 
-_inherited: list[Any] = []
+def _never_free(server: Any) -> None:
+    """Keep it for good, the end of the process included."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
 
 
 def load(file: Path | None, name: str, window: int) -> Any:
