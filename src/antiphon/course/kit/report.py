@@ -17,6 +17,7 @@ CHANGED = Words(
     "warning: these tests are not the ones that were put here: {files}. A verdict by them proves nothing.",
     "警告：这些测试已经不是原来放在这里的：{files}。由它们得出的结论说明不了什么。",
 )
+ALIKE = Words("... and {count} more that say the same", "……还有 {count} 个说的是同一件事")
 CAUGHT = Words("{caught} of {all} saboteurs caught", "{all} 个破坏者，抓住了 {caught} 个")
 WAITING = Words(
     "{count} wait: the test that has to catch them does not pass yet",
@@ -40,7 +41,7 @@ def verdict_lines(chapter: Chapter, verdict: Verdict, changed: Sequence[str], la
     for step in verdict.steps:
         yield _step_line(step, language)
         if step is following or (following is None and step.failed):
-            yield from (f"          {_failure(run)}" for run in step.failed)
+            yield from _failures(step.failed, language)
     yield from _saboteur_lines(verdict.saboteurs, language)
     if verdict.finished:
         yield FINISHED.said(language).format(number=chapter.number)
@@ -54,6 +55,17 @@ def _step_line(verdict: StepVerdict, language: Language) -> str:
     tests = TESTS.said(language).format(count=verdict.tests)
     state = STATES[verdict.state].said(language)
     return f"{name:<9} {step.group:<19} {state:<6} {step.title.said(language)} ({tests})"
+
+
+def _failures(runs: Sequence[TestRun], language: Language) -> Iterator[str]:
+    """Failed tests with what they say. Those that say the same as an earlier one are counted."""
+    alike: dict[str, list[TestRun]] = {}
+    for run in runs:
+        alike.setdefault(run.said, []).append(run)
+    for first, *others in alike.values():
+        yield f"          {_failure(first)}"
+        if others:
+            yield f"          {ALIKE.said(language).format(count=len(others))}"
 
 
 def _failure(run: TestRun) -> str:

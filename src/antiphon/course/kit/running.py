@@ -101,6 +101,10 @@ def _test_run(case: ElementTree.Element) -> TestRun:
 
 
 def _said(problem: ElementTree.Element) -> str:
-    """The first line of what a failed test says."""
-    line = (problem.get("message") or "failed").strip().split("\n")[0]
-    return line.removeprefix("AssertionError: ").removeprefix("conftest.Stuck: ")
+    """What a failed test says, in one line; of a file that cannot be loaded, where and why."""
+    message = (problem.get("message") or "failed").strip()
+    message = message.removeprefix('failed on setup with "').removesuffix('"')
+    lines = [line.strip() for line in message.split("\n") if line.strip()]
+    if lines[0].startswith('File "'):
+        return f"{lines[-1]} ({lines[0]})"
+    return lines[0].removeprefix("AssertionError: ").removeprefix("conftest.Stuck: ")
