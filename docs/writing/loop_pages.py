@@ -5,13 +5,23 @@ from __future__ import annotations
 from inspect import get_annotations
 from typing import get_args
 
-from docs.writing.deviations import DEVIATIONS
 from docs.writing.markdown import code, paragraphs, table
 from tests.scenarios.state_changes import CHANGES
 from tests.scenarios.stops import STOPS
 
 from antiphon.core.calls import CUT_TEXT, SKIP_TEXT
-from antiphon.core.policy import DEFAULT, PI, PROFILES, STRICT, After, EndReason, Policy, RunLimits, decision_table
+from antiphon.core.policy import (
+    DEFAULT,
+    DEVIATIONS,
+    PI,
+    PROFILES,
+    STRICT,
+    After,
+    EndReason,
+    Policy,
+    RunLimits,
+    decision_table,
+)
 
 END_REASONS: dict[str, str] = {
     "stop": "the model was done and nothing was queued",
@@ -49,6 +59,7 @@ def policy() -> str:
         " an error result each; *goes on* means: results, queues and hooks decide as usual.\n",
         *(_decisions(profile) for profile in PROFILES.values()),
         "## Where the default differs from the reference, and why\n",
+        "Each line has a test that shows both: `tests/core/test_deviations.py`.\n",
         table(
             ("", "fields", "reference", "here", "why"),
             [(d.id, ", ".join(map(code, d.fields)) or "–", d.reference, d.ours, d.reason) for d in DEVIATIONS],

@@ -20,15 +20,19 @@ _LINK = re.compile(r"(?<!!)(\[[^\]\n]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 _LANGUAGES = {".py": "python", ".md": "markdown", ".toml": "toml", ".yml": "yaml", ".sh": "sh", ".json": "json"}
 
 
-def build(root: Path) -> int:
-    """Build the site into `site/`; 1 if a link does not hold, or anything else is worth a warning."""
-    lay_out(root, root / PAGES)
+def build(root: Path, at: Path | None = None) -> int:
+    """Build the site into `site/` of `at` (the repository itself); 1 if a link does not hold, or anything else is odd.
+
+    `at` holds the `mkdocs.yml` that is used.
+    """
+    at = at or root
+    lay_out(root, at / PAGES)
     program = Path(sys.executable).parent / "zensical"
     if not program.is_file():
         print("zensical is missing; python3 dev.py docs sets it up")
         return 1
-    command = (str(program), "build", "--clean", "--strict", "--config-file", str(root / "mkdocs.yml"))
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    command = (str(program), "build", "--clean", "--strict", "--config-file", str(at / "mkdocs.yml"))
+    done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     said = done.stdout + done.stderr
     if done.returncode or "warning" in said.lower():
         print(said)
