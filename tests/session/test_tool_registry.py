@@ -94,6 +94,15 @@ def test_what_a_transcript_declares_comes_back_even_if_it_is_registered_late() -
     assert "later" not in registry.active_names
 
 
+def test_what_the_host_names_wins_over_what_a_transcript_declares() -> None:
+    for allow, names in ((("ls",), ("ls",)), (("+ls", "-read"), ("bash", "ls"))):
+        registry = ToolRegistry(ToolSelection(allow=allow))
+        for name in ("read", "bash", "ls"):
+            registry.register(tool(name), "builtin")
+        registry.restore(["read", "bash"])
+        assert registry.active_names == names
+
+
 async def test_a_change_is_told_to_the_model_before_its_next_request() -> None:
     stage = Stage([calls("A"), call("late"), says("done")], tools=[tool("late", default_active=False)])
     gate = stage.hold("A")

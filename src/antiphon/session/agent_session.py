@@ -39,6 +39,7 @@ from antiphon.session.choices import Choices, Direction, ModelCycle, Persist, Sc
 from antiphon.session.compactor import Compactor, Summarizer
 from antiphon.session.conversation import Conversation
 from antiphon.session.driver import Driver
+from antiphon.session.hooks import SessionHooks
 from antiphon.session.inbox import Ask, DeliverAs, Given, Inbox, WhenIdle
 from antiphon.session.listeners import SessionListener
 from antiphon.session.narrator import Narrator
@@ -129,7 +130,7 @@ class AgentSession:
     def _plug_together(self, driver: Driver, approve: Approver | None) -> None:
         """Who asks whom."""
         c, narrator, run_hooks = self._c, self._narrator, self._run_hooks
-        driver.before_run = self._budget.before_run
+        driver.before_run = self._before_run
         driver.after_run = self._budget.after_run
         narrator.on_stored = self._budget.count
         narrator.amend = self._amended
@@ -141,6 +142,15 @@ class AgentSession:
         c.agent.subscribe(narrator.store, critical=True)
         c.agent.subscribe(narrator.tell)
         c.agent.subscribe(self._run_over)
+
+    def _before_run(self) -> None:
+        """The agent gets its limits, tools and hooks as they are now.
+
+        Raises:
+            LimitStillReached: the budget is used up.
+        """
+        self._budget.before_run()
+        self._run_hooks.install()
 
     # -- what it is -----------------------------------------------------------------------------------------------
 
@@ -164,6 +174,15 @@ class AgentSession:
     @property
     def resources(self) -> Resources:
         return self._c.resources
+
+    @property
+    def hooks(self) -> SessionHooks:
+        """What extensions want to be asked. Others may be set; they count from the next question on."""
+        return self._c.hooks
+
+    @hooks.setter
+    def hooks(self, hooks: SessionHooks) -> None:
+        self._c.hooks = hooks
 
     @property
     def phase(self) -> phases.PhaseName:
@@ -738,6 +757,12 @@ class AgentSession:
         self._c.log.set_name(name)
         known = self._c.log.name
         self._c.emit(SessionInfoChanged(name=UNSET if known is None else known))
+
+    def append_entry(self, custom_type: str, data: Any) -> str:
+        """Keep state of an extension in the log, where no model sees it; the id of the entry."""
+        entry_id = self._c.log.append_custom(custom_type, data)
+        self._c.entry_appended(entry_id)
+        return entry_id
 
     def set_label(self, entry_id: str, label: str | None) -> None:
         """Name an entry, or (None) take its name away."""

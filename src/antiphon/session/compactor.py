@@ -142,16 +142,28 @@ class Compactor:
         c = self._conversation
         c.emit(CompactionStart(reason="manual"))
         try:
-            view = c.log.projection()
-            preparation = prepare(view, c.settings.compaction_for(c.model))
-            if preparation is None:
-                raise AlreadyCompacted if ends_with_compaction(view) else NothingToCompact
-            result = await self._made(preparation, "manual", instructions, signal, will_retry=False)
+            result = await self._made(self._prepared(), "manual", instructions, signal, will_retry=False)
         except CompactionFailed as failure:
             self._tell_end("manual", failure, will_retry=False)
             raise
+        except BaseException:  # what was begun is told to be over, however it ends
+            self._tell_end("manual", CompactionAborted(), will_retry=False)
+            raise
         self._tell_end("manual", result, will_retry=False)
         return result
+
+    def _prepared(self) -> Preparation:
+        """What there is to summarise.
+
+        Raises:
+            NothingToCompact, AlreadyCompacted: nothing.
+        """
+        c = self._conversation
+        view = c.log.projection()
+        preparation = prepare(view, c.settings.compaction_for(c.model))
+        if preparation is None:
+            raise AlreadyCompacted if ends_with_compaction(view) else NothingToCompact
+        return preparation
 
     async def by_itself(self, reason: CompactionReason, signal: AbortSignal, *, will_retry: bool) -> CompactionOutcome:
         """Compact because it is time to. Nothing is told if there is nothing to do."""
@@ -165,6 +177,9 @@ class Compactor:
         except CompactionFailed as failure:
             self._tell_end(reason, failure, will_retry=False)
             return "aborted" if isinstance(failure, CompactionAborted) else "failed"
+        except BaseException:  # what was begun is told to be over, however it ends
+            self._tell_end(reason, CompactionAborted(), will_retry=False)
+            raise
         self._tell_end(reason, result, will_retry=will_retry)
         return "done"
 

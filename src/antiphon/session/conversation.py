@@ -82,11 +82,12 @@ class Conversation:
         return life is not None and life.stopped is not None
 
     async def idle(self) -> None:
-        """Returns when nothing goes on."""
-        while not self.is_in(phases.Idle, phases.Disposed):
-            if self._idle is None:
-                self._idle = asyncio.Event()
-            await self._idle.wait()
+        """Returns when nothing goes on. What others begin at that very moment is not waited for."""
+        if self.is_in(phases.Idle, phases.Disposed):
+            return
+        if self._idle is None:
+            self._idle = asyncio.Event()
+        await self._idle.wait()
 
     # -- telling and storing --------------------------------------------------------------------------------------
 

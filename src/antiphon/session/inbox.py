@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
 from msgspec import UNSET, UnsetType
@@ -67,7 +67,7 @@ Work: TypeAlias = Coroutine[Any, Any, Settlement]
 class Ask:
     """A prompt as it was handed in. `behavior`: what to do with it while a run is active.
 
-    `commands` false: a command of an extension is refused.
+    `commands` false: a command of an extension is refused. `handled`: input handlers have seen it.
     """
 
     given: Given
@@ -77,6 +77,7 @@ class Ask:
     expand: bool = True
     when_idle: WhenIdle = "start"
     commands: bool = True
+    handled: bool = False
 
     @property
     def text(self) -> str | None:
@@ -167,7 +168,7 @@ class Inbox:
         if c.is_in(phases.Idle) and ask.when_idle == "start":
             self._reserve()
             return self._start(ask, submission)
-        if self._is_handled(ask):
+        if self._is_to_be_handled(ask):
             return self._handled_while_running(ask, submission)
         submission.settle(self._enqueue(ask))
         return None
@@ -181,11 +182,11 @@ class Inbox:
             doing = "a compaction runs" if c.is_in(phases.Compacting) else "a branch summary is written"
             return CompactionInProgress(doing)
         running = not c.is_in(phases.Idle, phases.Settling)
-        return SessionBusy() if running and ask.behavior is None and not self._is_handled(ask) else None
+        return SessionBusy() if running and ask.behavior is None and not self._is_to_be_handled(ask) else None
 
-    def _is_handled(self, ask: Ask) -> bool:
+    def _is_to_be_handled(self, ask: Ask) -> bool:
         """Is there an input handler that has to see it first?"""
-        return self._c.hooks.input is not None and ask.text is not None
+        return self._c.hooks.input is not None and ask.text is not None and not ask.handled
 
     def _reserve(self) -> None:
         self._c.send(phases.Accept())
@@ -206,25 +207,18 @@ class Inbox:
     async def _handled_while_running(self, ask: Ask, submission: Submission) -> Settlement:
         """Input handlers see messages one after the other, so the queue keeps the order in which they came."""
         async with self._turnstile:
-            given = await handled_input(self._c, _input_of(ask))
-            if given is None:
+            seen = await self._seen_by_handlers(ask)
+            if seen is None:
                 return Settlement(disposition="handled")
-            ask = Ask(
-                given=given.text,
-                images=given.images,
-                behavior=ask.behavior,
-                source=ask.source,
-                expand=ask.expand,
-                when_idle=ask.when_idle,
-                commands=ask.commands,
-            )
-            if self._c.is_in(phases.Idle) and ask.when_idle == "start":
-                self._reserve()
-            elif ask.behavior is None:
-                raise SessionBusy
-            else:
-                return self._enqueue(ask)
-        return await self._started(self._messages_of(ask), submission)
+            work = self._taken_in(seen, submission)
+        return await submission.settled() if work is None else await work
+
+    async def _seen_by_handlers(self, ask: Ask) -> Ask | None:
+        """What input handlers make of a prompt; nothing if they took it over."""
+        if not self._is_to_be_handled(ask):
+            return ask
+        given = await handled_input(self._c, InputGiven(ask.text or "", ask.images, ask.source, ask.behavior))
+        return None if given is None else replace(ask, given=given.text, images=given.images, handled=True)
 
     def _enqueue(self, ask: Ask) -> Settlement:
         """Put a message into a queue, and tell."""
@@ -257,13 +251,11 @@ class Inbox:
     async def _start(self, ask: Ask, submission: Submission) -> Settlement:
         """From the reservation to the settlement."""
         with self._reserved():
-            if ask.text is not None:
-                given = await handled_input(self._c, _input_of(ask))
-                if given is None:
-                    self._c.send(phases.Withdrawn())
-                    return Settlement(disposition="handled")
-                ask = Ask(given=given.text, images=given.images, source=ask.source, expand=ask.expand)
-            messages = self._messages_of(ask)
+            seen = await self._seen_by_handlers(ask)
+            if seen is None:
+                self._c.send(phases.Withdrawn())
+                return Settlement(disposition="handled")
+            messages = self._messages_of(seen)
         return await self._started(messages, submission)
 
     async def _started(self, messages: tuple[Message, ...], submission: Submission | None) -> Settlement:
@@ -336,7 +328,6 @@ class Inbox:
         return answer.messages
 
     async def _drive(self, begin: Begin) -> Settlement:
-        self._run_hooks.install()
         try:
             return await self._driver.drive(begin)
         finally:
@@ -445,10 +436,6 @@ class _Reservation:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._c.is_in(phases.Starting):
             self._c.send(phases.Withdrawn())
-
-
-def _input_of(ask: Ask) -> InputGiven:
-    return InputGiven(ask.text or "", ask.images, ask.source, ask.behavior)
 
 
 def _note(

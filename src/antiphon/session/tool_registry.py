@@ -133,9 +133,14 @@ class ToolRegistry:
         return new
 
     def restore(self, declared: Sequence[str]) -> None:
-        """Take over the tools that a transcript declares. Those not registered yet become active when they are."""
-        if not declared:
+        """Take over the tools that a transcript declares, unless the host names others.
+
+        Those not registered yet become active when they are.
+        """
+        allow = self.selection.allow
+        if not declared or (allow is not None and not is_edit(allow)):
             return
+        declared = edited(declared, allow)
         never_mentioned = [
             name
             for name, (tool, source) in self._tools.items()
