@@ -6,8 +6,8 @@ value; transcripts, results and snapshots inside it are windows on shared append
 Commands are either events (to be told to everybody) or questions. A list of commands has at most one kind of question,
 at its end, and the state waits for its answer.
 
-`gc=False`: these values are trees, so the cycle collector need not visit them; with a thousand runs at once that is half
-of the time.
+`gc=False`: these values are trees, so the cycle collector need not visit them; with a thousand runs at once that is
+half of the time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from antiphon.core.calls import ToolResult
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.events import AgentEvent
-from antiphon.core.hooks import Context, Turn
+from antiphon.core.hooks import Context, RequestInfo, RequestUpdate, Turn
 from antiphon.core.messages import (
     AssistantMessage,
     Message,
@@ -27,7 +27,7 @@ from antiphon.core.messages import (
     ToolResultMessage,
     message_to_wire,
 )
-from antiphon.core.model import Model
+from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
 from antiphon.core.policy import DEFAULT, Policy
 from antiphon.core.ports import AbortSignal, ModelRequest, OnUpdate
 from antiphon.core.response_events import Done, Failed, ResponseEvent
@@ -116,6 +116,7 @@ class _Player:
             clock=_StandingClock(self),
             get_steering_messages=self._next_said,
             get_follow_up_messages=self._next_said,
+            prepare_request=self._prepare_request,
             finish_turn=self._finish_turn,
         )
         self._events.clear()
@@ -143,9 +144,7 @@ class _Player:
 
     def _model(self) -> Model:
         answer = next((m for m in self.record[self.at :] if isinstance(m, AssistantMessage)), None)
-        if answer is None:
-            return Model(id="recorded", provider="recorded", api="recorded")
-        return Model(id=answer.model, provider=answer.provider, api=answer.api)
+        return _model_of(answer)
 
     # -- the world
 
@@ -172,6 +171,12 @@ class _Player:
         """What the call gave then; calls with the same id are taken in order."""
         waiting = self._results.get(call_id)
         return waiting.pop(0) if waiting else None
+
+    def _prepare_request(self, _info: RequestInfo, _signal: AbortSignal) -> RequestUpdate:
+        """Model and level of the answer that comes next: answers name them."""
+        message = self.record[self.at] if self.at < len(self.record) else None
+        answer = message if isinstance(message, AssistantMessage) else None
+        return RequestUpdate(model=_model_of(answer), thinking_level=_level_of(answer))
 
     def _finish_turn(self, _turn: Turn, _signal: AbortSignal) -> Any:
         return "end" if self.at >= len(self.record) or self.difference is not None else None
@@ -208,6 +213,18 @@ class _Player:
                 None if recorded is None else message_to_wire(recorded),
                 None if played is None else message_to_wire(played),
             )
+
+
+def _model_of(answer: AssistantMessage | None) -> Model:
+    if answer is None:
+        return Model(id="recorded", provider="recorded", api="recorded")
+    return Model(id=answer.model, provider=answer.provider, api=answer.api)
+
+
+def _level_of(answer: AssistantMessage | None) -> ThinkingLevel:
+    named = None if answer is None else answer.thinking_level
+    found: list[ThinkingLevel] = [level for level in THINKING_LEVELS if level == named]
+    return found[0] if found else "off"
 
 
 def _results_by_call(record: Sequence[Message]) -> dict[str, list[ToolResultMessage]]:
