@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import atexit
 import json
 import os
+import queue
 import signal
+import socket
+import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +25,7 @@ from tests.providers.fake_server import FakeServer, Step
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 SECONDS = 20.0
+NURSERY_SECONDS = 120.0
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -102,24 +111,144 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "antiphon", *arguments]
 
 
+class Process:
+    """A child of the nursery, with the face of a process of asyncio."""
+
+    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.ended = asyncio.Event()
+        self.stdin = None if stdin < 0 else Feeder(stdin)
+        self.descriptors = (stdout, stderr)
+
+    async def wait(self) -> int:
+        await self.ended.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Feeder:
+    """The writing end of a pipe; writing waits in a thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    async def write(self, data: bytes) -> None:
+        await asyncio.to_thread(self._write, data)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+class Nursery:
+    """One for all tests: the process that forks children. Ends of children are heard by a thread."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        environ = {**os.environ, "PYTHONPATH": f"{SOURCE}:{SOURCE.parent}", "PYTHONWARNINGS": "error"}
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.modes.nursery", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environ,
+            cwd=SOURCE.parent,
+        )
+        theirs.close()
+        self._line = ours
+        self._births: queue.Queue[tuple[int, int]] = queue.Queue()
+        self._requests = count(1)
+        self._living: dict[int, tuple[Process, asyncio.AbstractEventLoop]] = {}
+        self._early: dict[int, int] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._listen, daemon=True).start()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self._line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
+        self._server.wait(5)
+
+    def born(self, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path, descriptors: Sequence[int]) -> int:
+        """Have a child; gives its number."""
+        request = next(self._requests)
+        wanted = json.dumps(
+            {"request": request, "arguments": list(arguments), "env": dict(environ), "cwd": str(cwd)}
+        ).encode()
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        self._line.sendmsg([wanted], rights)
+        while (born := self._births.get(timeout=NURSERY_SECONDS))[0] != request:
+            pass  # of a test that did not wait for it
+        return born[1]
+
+    def watch(self, process: Process) -> None:
+        """Tell this process of its end, in the running event loop."""
+        with self._lock:
+            status = self._early.pop(process.pid, None)
+            if status is None:
+                self._living[process.pid] = (process, asyncio.get_running_loop())
+        if status is not None:
+            _over(process, status)
+
+    def _listen(self) -> None:
+        for data in self._line.makefile("rb"):
+            told = json.loads(data)
+            if "status" not in told:
+                self._births.put((told["request"], told["pid"]))
+                continue
+            with self._lock:
+                living = self._living.pop(told["pid"], None)
+                if living is None:
+                    self._early[told["pid"]] = told["status"]
+            if living is not None:
+                process, loop = living
+                with suppress(RuntimeError):  # a test that is over
+                    loop.call_soon_threadsafe(_over, process, told["status"])
+
+
+def _over(process: Process, status: int) -> None:
+    process.returncode = status
+    process.ended.set()
+
+
+@cache
+def nursery() -> Nursery:
+    return Nursery()
+
+
 class Child:
     """A running command."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self._out = bytearray()
         self._err = bytearray()
         self._news = asyncio.Event()
-        self._tasks = [
-            asyncio.create_task(self._collect(process.stdout, self._out)),
-            asyncio.create_task(self._collect(process.stderr, self._err)),
-        ]
+        streams = zip(process.descriptors, (self._out, self._err), strict=True)
+        self._tasks = [asyncio.create_task(self._collect(d, into)) for d, into in streams if d >= 0]
 
-    async def _collect(self, stream: asyncio.StreamReader | None, into: bytearray) -> None:
-        while stream is not None and (data := await stream.read(65536)):
+    async def _collect(self, descriptor: int, into: bytearray) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(descriptor, "rb", 0)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        while data := await reader.read(65536):
             into += data
             self._news.set()
         self._news.set()
+        transport.close()
 
     async def said(self, words: str | bytes) -> None:
         """Returns when these words stand on standard output or standard error."""
@@ -140,8 +269,7 @@ class Child:
 
     async def write(self, data: bytes | dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(data if isinstance(data, bytes) else json.dumps(data).encode() + b"\n")
-        await self.process.stdin.drain()
+        await self.process.stdin.write(data if isinstance(data, bytes) else json.dumps(data).encode() + b"\n")
 
     def close_stdin(self) -> None:
         assert self.process.stdin is not None
@@ -154,35 +282,48 @@ class Child:
         except TimeoutError:
             self.process.kill()
             raise AssertionError(f"did not end: {bytes(self._out)[-2000:]!r} {bytes(self._err)[-2000:]!r}") from None
-        await asyncio.gather(*self._tasks)
+        await asyncio.wait_for(asyncio.gather(*self._tasks), SECONDS)
         return Done(code, bytes(self._out), self._err.decode("utf-8", "replace"))
+
+    async def end(self) -> None:
+        """Kill it if it still runs, and let go of its streams."""
+        self.process.kill()
+        await self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        await asyncio.wait_for(asyncio.gather(*self._tasks), SECONDS)
+
+
+PIPE, NOTHING = -1, -3
 
 
 @asynccontextmanager
 async def started(
     place: Place,
     *arguments: str,
-    stdin: int | None = asyncio.subprocess.PIPE,
-    stdout: int | None = asyncio.subprocess.PIPE,
+    stdin: int = PIPE,
+    stdout: int = PIPE,
     more: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    argv: Sequence[str] | None = None,
 ) -> AsyncIterator[Child]:
-    """A child that is killed at the end, if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        *(command(*arguments) if argv is None else argv),
-        stdin=stdin,
-        stdout=stdout,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=cwd or place.cwd,
-        env={**place.environ, **(more or {})},
-    )
+    """A child that is killed at the end, if it still runs. `stdin`, `stdout`: a descriptor of yours, or a new pipe."""
+    child_in, our_in = (os.open(os.devnull, os.O_RDONLY), -1) if stdin == NOTHING else (stdin, -1)
+    if stdin == PIPE:
+        child_in, our_in = os.pipe()
+    our_out, child_out = os.pipe() if stdout == PIPE else (-1, stdout)
+    our_err, child_err = os.pipe()
+    environ = {**place.environ, **(more or {})}
+    pid = nursery().born(arguments, environ, cwd or place.cwd, (child_in, child_out, child_err))
+    for given, descriptor in ((stdin, child_in), (stdout, child_out), (PIPE, child_err)):
+        if given in (PIPE, NOTHING):
+            os.close(descriptor)
+    process = Process(pid, our_in, our_out, our_err)
+    nursery().watch(process)
+    child = Child(process)
     try:
-        yield Child(process)
+        yield child
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await child.end()
 
 
 async def run(
@@ -194,12 +335,12 @@ async def run(
     seconds: float = SECONDS,
 ) -> Done:
     """Run a command to its end. `given`: standard input (None: nothing)."""
-    stdin = asyncio.subprocess.DEVNULL if given is None else asyncio.subprocess.PIPE
+    stdin = NOTHING if given is None else PIPE
     async with started(place, *arguments, stdin=stdin, more=more, cwd=cwd) as child:
         if given is not None:
 
             async def feed() -> None:
-                with suppress(BrokenPipeError, ConnectionResetError):
+                with suppress(BrokenPipeError):
                     await child.write(given)
                 child.close_stdin()
 
@@ -208,6 +349,15 @@ async def run(
             await feeding
             return done
         return await child.done(seconds)
+
+
+async def shell(place: Place, line: str) -> asyncio.subprocess.Process:
+    """A child that is started anew by a shell, for what only a shell can do; `$COMMAND` is the program."""
+    pipe = asyncio.subprocess.PIPE
+    environ = {**place.environ, "COMMAND": " ".join(command())}
+    return await asyncio.create_subprocess_exec(
+        "sh", "-c", line, stdin=pipe, stdout=pipe, stderr=pipe, env=environ, cwd=place.cwd
+    )
 
 
 @asynccontextmanager

@@ -111,10 +111,16 @@ class Output:
 
     def give_up(self) -> None:
         """Wait for the reader no longer: what is not written now is lost."""
-        if self._waiting and self.failure is None:
-            self._failed(OSError(errno.EAGAIN, "nobody reads it"))
-            if self._pump is not None:
-                self._pump.cancel()
+        if not self._waiting:
+            return
+        error = self._failed(OSError(errno.EAGAIN, "nobody reads it"))
+        for _, taken in self._waiting:
+            _break(taken, error)
+        self._waiting.clear()
+        self.backlog_bytes = 0
+        if self._pump is not None:
+            self._pump.cancel()
+            self._pump = None
 
     def _written_at_once(self, view: memoryview) -> memoryview:
         """Write as long as nobody has to wait; gives the rest."""
@@ -127,28 +133,20 @@ class Output:
 
     async def _write_waiting(self) -> None:
         """The task that writes what could not be written at once, in order."""
-        import asyncio
-
-        error: OutputFailed | None = None
         while self._waiting:
             view, taken = self._waiting[0]
             size = len(view)
             try:
-                while error is None and (view := self._written_at_once(view)):
+                while self.failure is None and (view := self._written_at_once(view)):
                     await _writable(self._out)
             except OSError as failed:
-                error = self._failed(failed)
-            except asyncio.CancelledError:
-                error = self.failure or self._failed(OSError(errno.EPIPE, "the program is ending"))
+                self._failed(failed)
             self._waiting.popleft()
             self.backlog_bytes -= size
-            if taken.done():
-                continue
-            if error is None:
+            if self.failure is not None:
+                _break(taken, self.failure)
+            elif not taken.done():
                 taken.set_result(None)
-            else:
-                taken.set_exception(error)
-                taken.exception()  # nobody may wait for it any more
         self._pump = None
 
     def _check(self) -> None:
@@ -176,6 +174,12 @@ class Output:
 
     def warning(self, text: str) -> None:
         self.say(f"Warning: {one_line(text)}\n")
+
+
+def _break(taken: asyncio.Future[None], error: OutputFailed) -> None:
+    if not taken.done():
+        taken.set_exception(error)
+        taken.exception()  # nobody may wait for it any more
 
 
 def secure_descriptors() -> OSError | None:

@@ -89,10 +89,8 @@ class House:
         if decision.open and self.person is not None:
             answer = self.person.ask_trust(where, decision)
             decision = TrustDecision(apply_answer(where, answer), "as you answered", decision.protected)
-        else:
-            notice = skip_notice(decision, where)
-            if notice is not None:
-                self.output.warning(notice)
+        elif self.plan.approve is None and (notice := skip_notice(decision, where)) is not None:
+            self.output.warning(notice)
         self.trusted[str(where.cwd)] = decision
         return decision
 
