@@ -13,6 +13,7 @@ from tests.loop.rig import QUICK, PlainTool, legal, never, within
 
 from antiphon.agent import Agent, AgentState
 from antiphon.core.content import Image, Text, text_of
+from antiphon.core.limits import Budget
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, host_message, user
 from antiphon.core.model import UNKNOWN_MODEL
 from antiphon.core.policy import RunLimits
@@ -629,3 +630,16 @@ async def test_an_agent_goes_on_in_another_event_loop() -> None:
         return [asyncio.run(agent.prompt(text)).final_text for text in ("go", "again")]
 
     assert await asyncio.to_thread(elsewhere) == ["one", "two"]
+
+
+async def test_continuing_counts_into_a_budget() -> None:
+    budget = Budget()
+    world = World([says("one"), says("two")], messages=[user("x")], limits=RunLimits(max_turns=2), budget=budget)
+    await world.continue_()
+    assert budget.used.turns == 1
+    world.agent.steer("s1")
+    await world.continue_()
+    world.agent.steer("s2")
+    with pytest.raises(LimitStillReached):
+        await world.continue_()
+    assert len(world.agent.clear_all_queues()) == 1

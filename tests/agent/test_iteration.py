@@ -183,3 +183,22 @@ async def test_a_reader_that_has_caught_up_is_waited_for_again() -> None:
         await settle()
         assert len(world.recording) == seen
     assert seen == len(world.recording)
+
+
+async def test_what_a_run_raises_behind_a_reader_that_has_left_is_nobodys() -> None:
+    class Odd(BaseException):
+        pass
+
+    def raises_at_the_end(event: Any, _signal: Any) -> None:
+        if event.type == "agent_end":
+            raise Odd
+
+    world = a_world()
+    world.agent.subscribe(raises_at_the_end)
+    async with world.agent.run("go") as events:  # type: ignore[attr-defined]
+        async for event in events:
+            if event.type == "message_update":
+                break
+
+    assert not world.agent.is_streaming
+    legal(world.recording)

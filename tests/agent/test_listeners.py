@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from tests.loop.rig import QUICK, legal, never, within
 
-from antiphon.core.events import AgentEvent, MessageUpdate
+from antiphon.agent.listeners import Listeners
+from antiphon.core.events import AgentEvent, MessageUpdate, TurnStart
 from antiphon.core.policy import PI
+from antiphon.loop.abort import never_aborted
 from antiphon.testing import Gate, World, calls, says, settle
 from antiphon.testing.check import no_tasks_left
 
@@ -361,3 +363,25 @@ async def test_a_listener_may_steer_follow_up_abort_and_subscribe() -> None:
 
     assert world.outcome.turns == 3
     assert heard[0] == "turn_start"
+
+
+def listening(*functions: Callable[..., Any]) -> Listeners:
+    """Plain listeners, told without a run."""
+    listeners = Listeners(raises=False)
+    for function in functions:
+        listeners.subscribe(function, critical=False)
+    return listeners
+
+
+def test_plain_listeners_are_told_without_anything_to_wait_for() -> None:
+    heard: list[str] = []
+    listeners = listening(lambda *_: removes[0](), lambda *_: heard.append("never"), lambda *_: heard.append("third"))
+    second = listeners.subscriptions[1]
+    removes = [lambda: setattr(second, "live", False)]
+
+    assert listeners.tell(TurnStart(), never_aborted()) is None
+    assert heard == ["third"]
+
+
+def test_outside_of_a_run_a_failure_is_noted_by_nobody() -> None:
+    assert listening(lambda *_: 1 // 0, lambda *_: None).tell(TurnStart(), never_aborted()) is None

@@ -39,6 +39,15 @@ async def within(awaitable: Awaitable[T], seconds: float = SECONDS) -> T:
         return await awaitable
 
 
+def gives(text: str) -> Callable[..., Any]:
+    """An async tool function that gives this text at once."""
+
+    async def execute(*_: Any) -> str:
+        return text
+
+    return execute
+
+
 async def never() -> None:
     """Waits until it is cancelled."""
     await asyncio.Event().wait()

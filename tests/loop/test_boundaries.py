@@ -9,6 +9,7 @@ the run hands control to foreign code: a listener, a hook, a poll, a stream even
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -34,6 +35,12 @@ def quick_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts to cancel come quickly one after the other."""
     for module in (leash, pump, running):
         monkeypatch.setattr(module, "PULL_EVERY", 0.002)
+
+
+@pytest.fixture(autouse=True)
+def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the event loop logs of abandoned code would be kept, with all its frames, until the end of the walk."""
+    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
 
 
 async def faults_in(scenario: Mapping[str, Any], policy: Policy) -> list[tuple[str, Fault]]:
@@ -76,6 +83,7 @@ async def test_a_sample_of_all_faults_at_all_boundaries(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("policy", "first"), [(DEFAULT, 0), (STRICT, 1)], ids=["default", "strict"])
 async def test_every_fault_at_every_boundary(
     policy: Policy, first: int, cases: list[tuple[str, Mapping[str, Any]]]

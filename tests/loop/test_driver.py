@@ -11,8 +11,9 @@ from tests.loop.rig import QUICK, PlainTool, details, legal, never, results, wit
 
 from antiphon.agent import Agent
 from antiphon.core.calls import ToolResult
-from antiphon.core.content import Text
+from antiphon.core.content import Text, ToolCall
 from antiphon.core.events import AgentEvent
+from antiphon.core.hooks import BeforeDecision
 from antiphon.core.messages import AssistantMessage, user
 from antiphon.core.policy import PI, RunLimits
 from antiphon.core.response_events import Done
@@ -314,3 +315,100 @@ async def test_a_grace_of_nothing_is_the_shortest() -> None:
     await within(prompt)
 
     assert details(world.messages) == [{"cutOff": True, "reason": "aborted"}]
+
+
+# -- withdrawn, closed, exited -----------------------------------------------------------------------------------------
+
+
+async def test_ready_calls_are_withdrawn_when_a_listener_fails_in_front_of_their_start() -> None:
+    def critical(event: AgentEvent, _signal: Any) -> None:
+        if event.type == "tool_execution_end" and event.tool_call_id == "unknown":  # type: ignore[union-attr]
+            raise OSError("disk full")
+
+    world = World([calls("A", "B", "unknown"), says("never")], policy=QUICK)
+    world.agent.tools = [tool for tool in world.agent.tools if tool.name != "unknown"]  # type: ignore[attr-defined]
+    world.agent.subscribe(critical, critical=True)
+    await within(world.prompt("go"))
+
+    assert world.calls.executed_ids == []
+    assert [each.get("reason") for each in details(world.messages)] == ["fault", "fault", None]
+    assert world.outcome.tool_calls == 0
+    legal(world.recording)
+
+
+async def test_an_exit_behind_a_poll_gives_back_what_was_taken() -> None:
+    def exits(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    world = World([says("one"), says("never")], policy=QUICK, prepare_next_turn=exits)
+
+    def steers(event: AgentEvent, _signal: Any) -> None:
+        if event.type == "turn_end":
+            world.agent.steer(user("s1"))
+
+    remove = world.agent.subscribe(steers)
+    with pytest.raises(KeyboardInterrupt):
+        await world.agent.prompt("go")
+    remove()
+
+    assert "s1" not in str(list(world.messages))
+    assert user("s1") in world.agent.clear_all_queues()
+    legal(world.recording)
+
+
+@pytest.mark.parametrize("place", ["hook", "listener", "tool", "tools", "stream", "stream function", "news"])
+async def test_a_run_that_is_closed_without_an_event_loop_lets_go_of_everything(place: str) -> None:
+    """What happens to a coroutine that is collected: it cannot wait any more, and must not try to."""
+
+    async def waits(*_: Any) -> Any:
+        await never()
+
+    async def listener(event: AgentEvent, _signal: Any) -> None:
+        if event.type == "turn_start":
+            await never()
+
+    async def silent(_request: Any) -> Any:
+        await never()
+        yield
+
+    names = ("A", "B") if place in ("tools", "news") else ("A",)
+    world = World(
+        [calls(*names), says("end")],
+        policy=QUICK,
+        tools=[PlainTool(name, hangs if "tool" in place or place == "news" else lambda *_: "x") for name in names],
+        **({"before_tool_call": waits} if place == "hook" else {}),
+    )
+    agent: Any = world.agent
+    if place == "listener":
+        agent.subscribe(listener)
+    if place.startswith("stream"):
+        agent.stream = silent if place == "stream" else waits
+    running = agent.prompt("go")
+    running.send(None)
+    running.close()
+
+    assert not agent.is_streaming
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await settle()
+    agent.stream = world.model
+    world.model.script = [says("again")] * 9
+    agent.before_tool_call = None
+    agent._listeners._set(())
+    assert (await within(agent.prompt("again"))).reason == "stop"
+
+
+async def test_arguments_that_are_no_json_do_not_stop_the_count_of_repetitions() -> None:
+    odd = ToolCall(id="A", name="A", arguments={"set": {1, 2}})
+    message = AssistantMessage(content=(odd,), stop_reason="toolUse")
+
+    async def stream(_request: Any) -> Any:
+        yield Done(reason="toolUse", message=message)
+
+    world = World(policy=QUICK, limits=RunLimits(repeat_limit=3), tools=[PlainTool("A", hangs)])
+    world.agent.stream = stream  # type: ignore[attr-defined]
+    world.agent.before_tool_call = lambda *_: BeforeDecision(block=True)  # type: ignore[attr-defined]
+    await within(world.prompt("go"))
+
+    assert (world.outcome.reason, world.outcome.turns) == ("no_progress", 3)
+    legal(world.recording)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.loop.rig import QUICK, PlainTool, details, never, within
+from tests.loop.rig import QUICK, PlainTool, Stubborn, details, never, within
 
 from antiphon.core.events import AgentEnd, AgentEvent, MessageEnd
 from antiphon.core.hooks import Context
@@ -320,3 +320,43 @@ def test_an_exit_of_the_process_leaves_the_event_loop() -> None:
 
     with pytest.raises(SystemExit):
         asyncio.run(main())
+
+
+async def test_in_a_hurry_the_callback_is_called_and_not_awaited() -> None:
+    foreign = Stubborn(1)
+    heard: list[str] = []
+
+    def emit(event: AgentEvent) -> Any:
+        heard.append(event.type)
+        if event.type == "turn_end":
+            return foreign.wait()
+        return never() if event.type == "agent_end" else None
+
+    settings = config(close_timeout=60)
+    running = asyncio.create_task(
+        run_agent_loop([user("go")], Context(), settings, emit, None, ScriptedModel([says("x")]))
+    )
+    await settle()
+    for _ in range(2):
+        running.cancel()
+        await settle()
+    await asyncio.wait([running], timeout=5)
+
+    assert running.cancelled()
+    assert heard[-1] == "agent_end"
+
+
+async def test_a_callback_that_fails_while_an_exit_is_closed_is_recorded() -> None:
+    reported: list[Any] = []
+
+    def emit(event: AgentEvent) -> None:
+        if event.type == "message_update":
+            raise KeyboardInterrupt
+        if reported:
+            raise ValueError("behind it")
+
+    settings = config(on_fault=reported.append)
+    with pytest.raises(KeyboardInterrupt):
+        await run_agent_loop([user("go")], Context(), settings, emit, None, ScriptedModel([says("x")]))
+
+    assert [record.where for record in reported][:2] == ["exit", "listener"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.loop.rig import QUICK, PlainTool, Stubborn, details, legal, never, result_texts, within
+from tests.loop.rig import QUICK, PlainTool, Stubborn, details, gives, legal, never, result_texts, within
 
 from antiphon.core.hooks import AfterOverride
 from antiphon.core.messages import user
@@ -77,7 +77,7 @@ async def test_a_second_cancellation_hurries_but_pairs_all_the_same() -> None:
         heard.append(event.type)
         return never() if event.type in ("turn_end", "agent_end") else None
 
-    world = two(hangs, lambda *_: "b", close_timeout=60)
+    world = two(hangs, gives("b"), close_timeout=60)
     world.agent.subscribe(slow)
     prompt = await started(world)
     prompt.cancel()
@@ -220,7 +220,7 @@ def test_the_end_of_the_event_loop_closes_the_run() -> None:
 
 
 async def test_a_call_that_is_cancelled_before_its_first_step_is_answered() -> None:
-    world = two(lambda *_: "a", lambda *_: "b")
+    world = two(gives("a"), gives("b"))
     prompt = world.start("go")
     await within(world.recording.heard("tool_execution_start B"))
     for task in asyncio.all_tasks():
@@ -240,7 +240,7 @@ async def test_an_abandoned_call_is_not_heard_any_more() -> None:
         on_update("late")
         return "late"
 
-    world = two(execute, lambda *_: "b")
+    world = two(execute, gives("b"))
     prompt = await started(world)
     world.agent.abort()
     await within(prompt)
@@ -259,7 +259,7 @@ async def test_a_cancelled_error_of_the_after_hook_is_an_error_result() -> None:
             raise asyncio.CancelledError
         return None
 
-    world = two(lambda *_: "a", lambda *_: "b", after_tool_call=hook)
+    world = two(gives("a"), gives("b"), after_tool_call=hook)
     await within(world.prompt("go"))
 
     assert result_texts(world.messages) == ["the hook was cancelled from within", "b"]
@@ -269,7 +269,7 @@ async def test_a_hanging_after_hook_is_cut_like_its_call() -> None:
     async def hook(told: Any, _signal: Any) -> None:
         await never()
 
-    world = two(lambda *_: "a", lambda *_: "b", after_tool_call=hook)
+    world = two(gives("a"), gives("b"), after_tool_call=hook)
     prompt = await started(world)
     world.agent.abort()
     await within(prompt)
@@ -316,7 +316,7 @@ async def test_steering_stands_behind_all_results() -> None:
         await gate.passed()
         return "b"
 
-    world = two(lambda *_: "a", waits)
+    world = two(gives("a"), waits)
     prompt = await started(world)
     world.agent.steer(user("do this instead"))
     gate.open()

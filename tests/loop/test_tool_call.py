@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import threading
 from typing import Any
 
 import pytest
@@ -334,3 +336,28 @@ def test_errors_without_words() -> None:
 def test_what_is_no_result_is_named_by_its_type(returned: Any) -> None:
     with pytest.raises(TypeError, match=type(returned).__name__):
         as_result(returned)
+
+
+async def test_a_partial_of_an_async_function_is_one() -> None:
+    async def greets(greeting: str, *_: Any) -> str:
+        return greeting
+
+    assert text(await call(functools.partial(greets, "hello"))) == "hello"
+
+
+async def test_a_cancelled_caller_leaves_a_thread_behind() -> None:
+    working, go_on = threading.Event(), threading.Event()
+
+    def waits(*_: Any) -> str:
+        working.set()
+        go_on.wait(5)
+        return "late"
+
+    caller = asyncio.create_task(call(waits))
+    while not working.is_set():
+        await asyncio.sleep(0.001)
+    caller.cancel()
+    await asyncio.wait([caller], timeout=5)
+    go_on.set()
+
+    assert caller.cancelled()

@@ -111,6 +111,7 @@ async def test_a_session_that_was_not_killed_is_whole(server: ForkServerContext,
 
 async def random_kills(server: ForkServerContext, tmp_path: Path, count: int, seed: int) -> Counter[str]:
     chance = random.Random(seed)
+    killed(server, tmp_path / "first")  # the server starts with it
     begun = time.monotonic()
     killed(server, tmp_path / "whole")
     seconds = time.monotonic() - begun
@@ -129,6 +130,7 @@ async def test_killed_at_some_random_moments(server: ForkServerContext, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 async def test_killed_at_many_random_moments(server: ForkServerContext, tmp_path: Path) -> None:
     found = await random_kills(server, tmp_path, 1_000, seed=2)
     print(f"1,000 kills: {dict(found)}")

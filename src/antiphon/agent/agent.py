@@ -333,10 +333,15 @@ class Agent:
         active = self._active
         if active is None:
             return
-        task = asyncio.current_task()
-        if task is active.task or (task is not None and active.driver is not None and active.driver.runs_in(task)):
+        if self._runs_in(asyncio.current_task(), active):
             raise WouldDeadlock("this run cannot end before the listener that waits for it; await in a task of its own")
         await asyncio.shield(active.released)
+
+    def _runs_in(self, task: asyncio.Task[Any] | None, active: _ActiveRun) -> bool:
+        """Does this task do a part of the run: the run itself, a store, a tool, or telling progress?"""
+        if task is None or task is active.task or task is self._listeners.writing:
+            return True
+        return active.driver is not None and active.driver.runs_in(task)
 
     def reset(self) -> None:
         """Forget everything but the system state, which is folded into one message; clear error and queues.

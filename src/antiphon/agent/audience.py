@@ -6,10 +6,9 @@ is still leased when the run ends goes back to the head of its queue.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable
-from typing import Any, final
+from typing import final
 
 from msgspec import structs
 
@@ -121,9 +120,6 @@ class RunAudience:
 
     def resume(self, event: AgentEvent) -> Awaitable[None] | None:
         return self._listeners.resume(event)
-
-    def runs_in(self, task: asyncio.Task[Any]) -> bool:
-        return task is self._listeners.writing
 
     def delivered(self) -> None:
         self._queues.delivered()

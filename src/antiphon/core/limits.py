@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import final
 
 from msgspec import UNSET, Struct, structs
+from msgspec.json import Encoder
 
 from antiphon.core.content import ToolCall
 from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of
 from antiphon.core.policy import EndReason, RunLimits
 from antiphon.core.usage import NO_USAGE, Usage, add_usage, total_tokens
-from antiphon.core.wire import encode
 
 
 @final
@@ -128,12 +128,16 @@ def with_results(
     last, repeated = tally.last_call, tally.repeated
     if limits.repeat_limit is not None:
         for call, result in zip(calls, results, strict=False):
-            print_of_call = encode([call.name, call.arguments, result.content, result.is_error])
+            print_of_call = _PRINTS.encode([call.name, call.arguments, result.content, result.is_error])
             repeated = repeated + 1 if print_of_call == last else 1
             last = print_of_call
     if usage is tally.usage and last is tally.last_call and repeated == tally.repeated:
         return tally
     return structs.replace(tally, usage=usage, last_call=last, repeated=repeated)
+
+
+_PRINTS = Encoder(enc_hook=repr)
+"""Encodes what a call was and came to, whatever a provider has put into its arguments."""
 
 
 def _calls_of(tally: Tally, name: str) -> int:

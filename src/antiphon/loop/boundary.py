@@ -41,10 +41,6 @@ class Audience(Protocol):
         """Tell the rest: the listener that was waited for is given up."""
         ...
 
-    def runs_in(self, task: asyncio.Task[Any]) -> bool:
-        """Is it a listener that this task executes?"""
-        ...
-
     def delivered(self) -> None:
         """The message at the head of the lease is in the transcript."""
         ...
@@ -164,7 +160,7 @@ class Boundary:
 
     def runs_in(self, task: asyncio.Task[Any]) -> bool:
         """Does this task do a part of the run, so that the run waits for it?"""
-        return self.pump.runs_in(task) or self.calls.runs_in(task) or self.audience.runs_in(task)
+        return self.pump.runs_in(task) or self.calls.runs_in(task)
 
     def now(self) -> int:
         return self.config.clock.now_ms()

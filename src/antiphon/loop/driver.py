@@ -70,15 +70,19 @@ class Driver:
         b = self._boundary
         unhook = b.signal.on_abort(b.on_abort)
         self._set_deadline(prompt.run.rules.limits.max_seconds)
+        may_wait = True
         try:
             await self._until_ended(prompt)
+        except GeneratorExit:  # this coroutine is collected: there is no event loop to wait in
+            may_wait = False
+            raise
         finally:
             unhook()
             b.leash.rest()
             if self._deadline is not None:
                 self._deadline.cancel()
-            if b.calls.calls or isinstance(self._deadline, asyncio.Task):
-                await b.calls.leave()
+            if (b.calls.leave() or isinstance(self._deadline, asyncio.Task)) and may_wait:
+                await asyncio.sleep(0)
             b.dissolve()
         if b.exit is not None:
             raise b.exit

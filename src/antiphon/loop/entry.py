@@ -51,9 +51,6 @@ class _Callback:
     def resume(self, event: AgentEvent) -> Awaitable[None] | None:
         return None
 
-    def runs_in(self, task: asyncio.Task[object]) -> bool:
-        return False
-
     def delivered(self) -> None:
         return None
 

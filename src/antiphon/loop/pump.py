@@ -35,11 +35,8 @@ class Pump:
 
     async def stop(self, leash: Leash) -> bool:
         """Wait until it has told what it began to tell. False if it had to be cut and did not even stop then."""
-        task = self._task
-        if task is None:
-            return True
-        cuts = 0
-        while not task.done():
+        task, cuts = self._task, 0
+        while task is not None and not task.done():
             try:
                 await leash.hold(asyncio.wait((task,), timeout=PULL_EVERY if cuts else None))
             except Cut:

@@ -292,17 +292,13 @@ class RunningCalls:
         self.exits = _deaf
         self.context = Context
 
-    async def leave(self) -> None:
-        """Cancel what still runs: the run is over in a way that leaves calls open."""
+    def leave(self) -> bool:
+        """Cancel what still runs: the run is over in a way that leaves calls open. Was there any?"""
         calls = list(self.calls.values())
         for call in calls:
             call.leave()
             call.cancel()
-        await asyncio.sleep(0)
-
-
-def _nothing() -> None:
-    return None
+        return bool(calls)
 
 
 def _deaf(_news: Any) -> None:
