@@ -7,9 +7,14 @@ import sys
 
 def main() -> int:
     """Run the command line; gives the exit code."""
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] == "course":  # stands on a floor above the modes, so the door leads there
+        from antiphon.course.command import run as learn
+
+        return learn(arguments[1:])
     from antiphon.modes.cli import run
 
-    return run(sys.argv[1:])
+    return run(arguments)
 
 
 if __name__ == "__main__":

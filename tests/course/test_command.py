@@ -67,8 +67,9 @@ def test_answer_shows_the_reference_as_a_file_of_the_folder(capsys: pytest.Captu
     assert "from my_agent.loop_types import" in told
 
 
-def test_it_runs_as_a_module_and_survives_a_reader_that_goes() -> None:
-    command = f"{sys.executable} -m antiphon.course list | head -n 1"
+@pytest.mark.parametrize("door", ["antiphon.course", "antiphon course"])
+def test_it_runs_through_both_doors_and_survives_a_reader_that_goes(door: str) -> None:
+    command = f"{sys.executable} -m {door} list | head -n 1"
 
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
 

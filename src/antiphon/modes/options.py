@@ -126,6 +126,7 @@ antiphon: a coding agent in which every call is answered
   antiphon trust [yes|no|forget]            may this project's own settings and resources be used?
   antiphon session list|show|search|check|repair|export|import|fork
   antiphon replay SESSION                   run a session again from its record and report the first difference
+  antiphon course list|practice|verify      write an agent loop yourself, step by step
 
 Text on standard input is put in front of the first message, files after it. Behind -- everything is a message.
 """
