@@ -14,7 +14,7 @@ from antiphon.core.usage import Cost, Usage
 from antiphon.errors import LimitStillReached
 from antiphon.session.budget import NOTICE, Budget
 from antiphon.session_log import SessionStore
-from antiphon.testing import calls, fails, says, settle
+from antiphon.testing import calls, fails, falls_silent, says, settle
 
 TOKENS = Usage(input=40, output=10, total_tokens=50, cost=Cost(total=0.5))
 
@@ -104,6 +104,20 @@ async def test_time_is_counted_over_all_runs_of_a_prompt() -> None:
     assert stage.of(BudgetReached)[-1].name == "seconds"
     with pytest.raises(LimitStillReached):
         await stage.session.continue_()
+
+
+async def test_time_that_runs_out_ends_a_compaction_between_turns_too() -> None:
+    full = Usage(input=99_500, output=5, total_tokens=99_505)
+    first = (says(LONG) + calls("A")).costing(full)
+    stage = Stage([first, falls_silent(says("S")), says("never")], budget=Budget(max_seconds=10))
+    going = asyncio.ensure_future(stage.session.prompt(LONG))
+    await stage.until("compaction_start")
+    await settle()
+    await stage.clock.advance(11)
+    settlement = await asyncio.wait_for(going, 5)
+    assert settlement.reason == "deadline"
+    assert len(stage.model.asked) == 2
+    assert stage.told[-1].startswith("agent_settled")
 
 
 async def test_a_part_is_handed_on_and_cannot_be_handed_on_twice() -> None:

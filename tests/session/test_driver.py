@@ -178,6 +178,24 @@ async def test_a_cut_answer_is_kept_when_the_summary_fails() -> None:
     assert stage.of(CompactionEnd)[-1].error_message is not None
 
 
+async def test_a_cut_answer_is_kept_when_the_summary_is_aborted() -> None:
+    short = Usage(input=50, output=10, total_tokens=60)
+    stage = Stage([says(LONG), cut_off(says("half")).costing(short), falls_silent(says("S"))])
+    await stage.session.prompt(LONG)
+    going = asyncio.ensure_future(stage.session.prompt("second"))
+    await stage.until("compaction_start")
+    await stage.session.abort()
+    assert (await going).aborted
+    assert texts(stage.session.messages)[-1] == "assistant: half"
+
+
+async def test_a_refused_answer_stays_out_when_the_summary_fails() -> None:
+    stage = Stage([says(LONG), fails("prompt is too long"), fails("401 Unauthorized")])
+    await stage.session.prompt(LONG)
+    await stage.session.prompt("second")
+    assert texts(stage.session.messages)[-1] == "user: second"
+
+
 async def test_an_overflow_of_another_model_is_not_repaired() -> None:
     other = AssistantMessage(
         content=(), provider="scripted", model="two", stop_reason="error", error_message="prompt is too long"
@@ -346,6 +364,27 @@ async def test_an_extension_may_ask_for_one_more_request_with_something_to_answe
     await stage.session.prompt("go on")
     assert texts(stage.session.messages)[-1] == "assistant: three"
     assert asked == []
+
+
+async def test_what_is_queued_while_the_boundary_is_asked_is_answered_before_the_settlement() -> None:
+    stage = Stage([says("one"), says("two")])
+
+    async def late() -> None:
+        if len(stage.model.asked) == 1:
+            await stage.session.follow_up("one thing more")
+
+    stage.session.hooks = SessionHooks(before_settle=late)
+    settlement = await stage.session.prompt("go")
+    assert settlement.final_text == "two"
+    assert stage.session.pending_message_count == 0
+    assert len(stage.of(AgentSettled)) == 1
+
+
+async def test_an_extension_that_always_wants_more_is_stopped() -> None:
+    wish = BoundaryAnswer(go_on=True, entries=(CustomMessageDraft("nudge", "more"),))
+    stage = Stage([says("more")] * 40, hooks=SessionHooks(before_settle=lambda: wish))
+    await stage.session.prompt("go")
+    assert len(stage.model.asked) == 1 + phases.MOST_ROUNDS
 
 
 async def test_a_proposal_is_stored_as_a_whole_or_not_at_all() -> None:

@@ -17,7 +17,7 @@ from antiphon.core.ports import AbortSignal, Tool
 from antiphon.core.usage import Usage
 from antiphon.session.hooks import SessionHooks
 from antiphon.session.nested_calls import ToolCalls, cut_units
-from antiphon.testing import CallScript, ScriptedTool, calls, says
+from antiphon.testing import CallScript, ScriptedTool, call, calls, says
 
 
 class Outer:
@@ -31,6 +31,7 @@ class Outer:
         self._names = names
         self._calls = calls
         self.outcomes: list[Any] = []
+        self.text = ""
 
     def using_calls(self, calls: ToolCalls) -> Tool:
         self._calls = calls
@@ -39,7 +40,7 @@ class Outer:
     async def execute(self, call_id: str, _args: Any, signal: AbortSignal, _update: Any) -> ToolResult:
         assert self._calls is not None
         for name in self._names:
-            self.outcomes.append(await self._calls.execute(call_id, name, {"q": name}, signal=signal))
+            self.outcomes.append(await self._calls.execute(call_id, name, {"q": self.text or name}, signal=signal))
         usage = Usage(input=1, output=1, total_tokens=2)
         return ToolResult(content=(Text(text=f"{len(self.outcomes)} calls"),), usage=usage)
 
@@ -125,8 +126,6 @@ async def test_sequential_nested_calls_run_one_at_a_time_and_do_not_wait_for_the
     script = CallScript()
     first, second = script.hold("o1/1"), script.hold("o2/1")
     tools = [Outer(), inner(script, execution_mode="sequential")]
-    from antiphon.testing import call
-
     stage = Stage([calls(call("outer", id="o1"), call("outer", id="o2")), says("done")], tools=tools)
     going = asyncio.ensure_future(stage.session.prompt("go"))
     await script.running("o1/1")
@@ -135,6 +134,44 @@ async def test_sequential_nested_calls_run_one_at_a_time_and_do_not_wait_for_the
     await script.running("o2/1")
     second.open()
     await going
+
+
+async def test_a_sequential_call_inside_a_sequential_call_does_not_wait_for_it() -> None:
+    script = CallScript()
+    middle = Outer()
+    middle.name = "middle"
+    cast("Any", middle).execution_mode = "sequential"
+    tools = [Outer(("middle",)), middle, inner(script, execution_mode="sequential")]
+    stage = Stage([calls("outer"), says("done")], tools=tools)
+    await asyncio.wait_for(stage.session.prompt("go"), 10)
+    assert script.executed_ids == ["outer/1/1"]
+    (result,) = [m for m in stage.session.messages if isinstance(m, ToolResultMessage)]
+    assert [(c["id"], c["status"]) for c in result.nested_calls["calls"]] == [("outer/1", "ok"), ("outer/1/1", "ok")]
+
+
+async def test_what_an_extension_changes_in_the_arguments_is_checked_again() -> None:
+    async def numbers(given: BeforeToolCall, _signal: AbortSignal) -> None:
+        given.args["n"] = "four" if given.tool_call.id == "bad" else "4"
+
+    script = CallScript()
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    answer = calls(call("count", {"n": 1}, id="good"), call("count", {"n": 2}, id="bad"))
+    tools = [inner(script, "count", parameters=schema)]
+    stage = Stage([answer, says("done")], tools=tools, hooks=SessionHooks(tool_call=numbers))
+    await stage.session.prompt("go")
+    assert [(executed.call_id, executed.args) for executed in script.executed] == [("good", {"n": 4})]
+
+
+@pytest.mark.parametrize(("size", "kept"), [(8 * 1024 - 20, True), (8 * 1024, False)])
+async def test_long_arguments_are_left_out_of_a_record(size: int, kept: bool) -> None:
+    script, outer = CallScript(), Outer(("inner",))
+    outer.text = "x" * size
+    stage = Stage([calls("outer"), says("done")], tools=[outer, inner(script)])
+    await stage.session.prompt("go")
+    (result,) = [m for m in stage.session.messages if isinstance(m, ToolResultMessage)]
+    assert ("arguments" in result.nested_calls["calls"][0]) is kept
+    assert ("argumentsBytes" in result.nested_calls["calls"][0]) is not kept
+    assert result.nested_calls["complete"] is kept
 
 
 def test_error_texts_are_cut_at_whole_characters() -> None:

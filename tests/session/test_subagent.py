@@ -114,6 +114,7 @@ async def test_it_stops_with_the_call_that_made_it(tmp_path: Path) -> None:
     assert (await going).aborted
     assert den.sessions[0].phase == "disposed"
     assert result_of(stage).is_error
+    assert "stopped before it was done" in texts([result_of(stage)])[0]
 
 
 async def test_it_works_within_a_part_of_what_its_caller_has_left(tmp_path: Path) -> None:

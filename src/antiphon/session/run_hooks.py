@@ -62,8 +62,6 @@ class RunHooks:
         """Asked about every call that extensions let pass."""
         self.notices: Callable[[], Sequence[Message]] = _no_messages
         """What the model has to be told before a further turn."""
-        self.must_end: Callable[[Turn], bool] = _never
-        """Must the run end at this boundary?"""
         self.override: Callable[[AfterToolCall], AfterOverride | None] = _no_override
         """What is to be changed in a result besides what extensions want."""
 
@@ -77,7 +75,7 @@ class RunHooks:
         agent.get_api_key = self._c.models.api_key
         agent.prepare_request = self.prepare_request
         agent.prepare_next_turn = self.prepare_next_turn
-        agent.finish_turn = self.finish_turn if hooks.turn_end or self.must_end is not _never else None
+        agent.finish_turn = self.finish_turn if hooks.turn_end else None
         rewrites = hooks.context or hooks.context_with_system or self.forced_prompt
         agent.transform_context = self.transform_context if rewrites else None
         agent.before_tool_call = self.before_tool_call if hooks.tool_call or self.gate else None
@@ -122,16 +120,16 @@ class RunHooks:
     # -- between turns --------------------------------------------------------------------------------------------
 
     async def finish_turn(self, turn: Turn, _signal: AbortSignal) -> TurnDecision:
-        """Extensions may store entries and ask for more; a used up budget ends the run."""
+        """Extensions may store entries and ask for more."""
         c = self._c
-        decision: TurnDecision = None
-        if c.hooks.turn_end is not None:
-            given = TurnGiven(turn.message, turn.tool_results, c.log.leaf_id)
-            answer = await self._asked("turn_end", c.hooks.turn_end, given)
-            if isinstance(answer, BoundaryAnswer):
-                stored = not answer.entries or store_drafts(c, answer.entries)
-                decision = "continue" if answer.go_on and stored else None
-        return "end" if self.must_end(turn) else decision
+        if c.hooks.turn_end is None:
+            return None
+        given = TurnGiven(turn.message, turn.tool_results, c.log.leaf_id)
+        answer = await self._asked("turn_end", c.hooks.turn_end, given)
+        if not isinstance(answer, BoundaryAnswer):
+            return None
+        stored = not answer.entries or store_drafts(c, answer.entries)
+        return "continue" if answer.go_on and stored else None
 
     async def prepare_next_turn(self, _turn: Turn, signal: AbortSignal) -> NextTurn:
         """Compact if it is time to; then tools, prompt and notices as they are now."""
@@ -245,10 +243,6 @@ def merged(own: AfterOverride | None, wished: AfterOverride | None) -> AfterOver
 
 def _no_messages() -> Sequence[Message]:
     return ()
-
-
-def _never(_turn: Turn) -> bool:
-    return False
 
 
 def _no_override(_call: AfterToolCall) -> AfterOverride | None:
