@@ -111,3 +111,31 @@ def test_the_embedded_model_is_the_last_resort(tmp_path: Path) -> None:
     assert models.available() == (EMBEDDED,)
     keyed = FileModels(builtin(), CredentialFile({}), {"OPENAI_API_KEY": "x"})
     assert EMBEDDED not in keyed.available()
+
+
+def test_a_part_of_a_name_is_told_what_it_is_taken_for() -> None:
+    found = wish("--model", "sonnet", environ={"ANTHROPIC_API_KEY": "b"})
+    assert found.model is not None
+    assert found.warnings == (f"'sonnet' is taken for anthropic/{found.model.id}",)
+    assert wish("--model", "claude-sonnet-4-6:high", environ=ALL_KEYS).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "id_", "level"),
+    [
+        (("--model", "openai/gpt-oss-20b"), "gpt-oss-20b", None),
+        (("--model", "openai/qwen:7b"), "qwen:7b", None),
+        (("--model", "openai/qwen:high"), "qwen", "high"),
+        (("--model", "org/model", "--provider", "openai"), "org/model", None),
+    ],
+)
+def test_a_server_of_ones_own_knows_its_models(words: tuple[str, ...], id_: str, level: str | None) -> None:
+    found = wish(*words, environ={"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"})
+    assert (name(found.model), found.level, found.warnings) == (f"openai/{id_}", level, ())
+    assert found.model is not None
+    assert found.model.base_url == "http://127.0.0.1:8000/v1"
+
+
+def test_a_provider_alone_is_no_model() -> None:
+    with pytest.raises(ConfigurationError, match="names a provider, but no model"):
+        wish("--model", "openai/", environ=ALL_KEYS)

@@ -35,7 +35,7 @@ async def test_a_key_with_a_line_break(place: Place) -> None:
         place.variables["OPENAI_API_KEY"] = "sk-abc\ndef"
         done = await run(place, "-p", "hi")
         assert server.seen == []
-    one_line(done)
+    one_line(done, "OPENAI_API_KEY", "line break")
     assert "sk-abc" not in done.err
 
 

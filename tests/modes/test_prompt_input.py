@@ -48,7 +48,9 @@ def test_standard_input_then_files_then_the_first_message(tmp_path: Path) -> Non
 
 def test_nothing_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
-    assert prompts([], ["empty"], "", tmp_path) == []
+    told: list[str] = []
+    assert prompts_of([], ["empty"], "", tmp_path, tmp_path, Pictures(), told.append) == []
+    assert told == ["@empty is empty and left out"]
     assert prompts(["  "], [], "", tmp_path) == []
 
 

@@ -33,7 +33,8 @@ async def test_continue_goes_on_with_the_last_session_of_the_folder(place: Place
 
 async def test_continue_without_a_session_begins_one(place: Place) -> None:
     async with served(place):
-        assert (await run(place, "-c", "-p", "one")).code == 0
+        done = await run(place, "-c", "-p", "one")
+        assert (done.code, "a new one begins" in done.err) == (0, True)
     assert len(place.session_files()) == 1
 
 
@@ -227,3 +228,17 @@ async def test_a_session_is_played_again(place: Place) -> None:
     found = done.records[0]
     assert found["difference"]["what"] == "toolName of the toolResult message"
     assert (found["recorded"]["toolName"], found["played"]["toolName"]) == ("reed", "read")
+
+
+async def test_a_session_keeps_its_model(place: Place) -> None:
+    async with served(place) as server:
+        await run(place, "--model", "openai/echo", "-p", "one")
+        assert (await run(place, "-c", "-p", "two")).err == ""
+        assert [seen.body["model"] for seen in server.seen] == ["echo", "echo"]
+
+
+async def test_a_session_by_its_name(place: Place) -> None:
+    async with served(place) as server:
+        await run(place, "-n", "my work", "-p", "one")
+        assert (await run(place, "--session", "my work", "-p", "two")).code == 0
+        assert asked(server, 1) == ["one", "two"]

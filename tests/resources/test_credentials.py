@@ -246,3 +246,16 @@ def test_secrets_do_not_show_in_any_text(home: Home) -> None:
     for value in (found, found.entries, answer, answer.found, keys, keys.findings(("openai",)), Secret(SECRET)):
         assert SECRET not in repr(value)
         assert SECRET not in str(value)
+
+
+@pytest.mark.parametrize("key", ["sk-1\r\n", " sk-1 ", "sk-1\n"])
+def test_white_space_around_a_key_is_the_files(home: Home, key: str) -> None:
+    assert ring(home, {"OPENAI_API_KEY": key}).key("openai") == "sk-1"
+
+
+@pytest.mark.parametrize("key", ["sk 1", "sk-1\nsk-2", "钥匙", "sk\x7f", " \n"])
+def test_a_key_that_cannot_be_sent_is_told_and_not_shown(home: Home, key: str) -> None:
+    answer = ring(home, {"OPENAI_API_KEY": key}).ask("openai")
+    assert isinstance(answer.found, Unresolved)
+    assert "variable OPENAI_API_KEY" in answer.found.reason
+    assert "sk" not in answer.found.reason.replace("asks", "")

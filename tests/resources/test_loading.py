@@ -90,6 +90,10 @@ def test_a_prompt_option_is_a_text_or_a_file(home: Home) -> None:
     assert (loaded.base_prompt, loaded.addenda) == ("from the file", ("plain words", "from the file"))
     assert load(home, system_prompt="a\0b").base_prompt == "a\0b"
     assert load(home, system_prompt="").base_prompt == ""
+    assert loaded.diagnostics == ()
+    mistyped = load(home, system_prompt="promt.txt")
+    assert (mistyped.base_prompt, len(mistyped.diagnostics)) == ("promt.txt", 1)
+    assert "there is no file promt.txt" in mistyped.diagnostics[0].message
 
 
 def test_the_first_skill_of_a_name_wins_and_the_loser_is_named(home: Home) -> None:

@@ -20,6 +20,7 @@ from antiphon.resources.paths import home_dir
 from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session_log.refusals import SessionWriteFailed
 
+WAITING = "waiting for standard input to end; to give none: < /dev/null\n"
 BLOCKED_SECONDS = 0.7
 """So long a reader that does not read may hold up the end after a signal; whoever asked may kill us after a second."""
 
@@ -34,7 +35,7 @@ def converse(plan: Plan, _output: Output) -> int:
     interactive = plan.mode == "text" and not plan.print and stdin_is_terminal() and is_terminal(1)
     output = take_over()
     cwd = working_folder()
-    piped = "" if plan.mode == "rpc" or stdin_is_terminal() else read_stdin()
+    piped = "" if plan.mode == "rpc" or stdin_is_terminal() else read_stdin(lambda: output.say(WAITING))
     if plan.mode == "text" and not (plan.messages or plan.files or piped):
         raise ConfigurationError(
             'nothing to do: give a prompt, as in antiphon "What is in this folder?"; --help says more'
@@ -85,7 +86,7 @@ def _prompts(plan: Plan, house: House, runtime: AgentSessionRuntime, piped: str)
     settings = house.loaded.settings.settings.images
     pictures = Pictures(runtime.session.model, resize=settings.auto_resize, blocked=settings.block_images)
     cwd, home = Path(working_folder()), home_dir(house.environ)
-    prompts = prompts_of(plan.messages, plan.files, piped, cwd, home, pictures)
+    prompts = prompts_of(plan.messages, plan.files, piped, cwd, home, pictures, house.output.warning)
     if not prompts and plan.mode == "text":
         raise ConfigurationError("nothing to do: the prompt is empty")
     return prompts

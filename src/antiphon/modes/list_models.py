@@ -9,6 +9,7 @@ from antiphon.core.model import Model
 from antiphon.modes.arguments import Plan
 from antiphon.modes.output import Output
 from antiphon.modes.tables import table
+from antiphon.providers.local.model import EMBEDDED
 from antiphon.resources.paths import places
 from antiphon.session.model_access import load_models
 
@@ -22,6 +23,8 @@ def list_models(plan: Plan, output: Output) -> int:
         output.warning(diagnostic.message)
     search = plan.list_models or ""
     found = [m for m in models.catalog.search(search) if plan.provider is None or m.provider == plan.provider]
+    if not models.usable(EMBEDDED.provider):
+        found = [model for model in found if model.provider != EMBEDDED.provider]
     if not found:
         output.error(f"no model matches {search!r}")
         return 1

@@ -62,16 +62,49 @@ def model_wish(plan: Plan, models: FileModels, settings: Settings) -> ModelWish:
 def _asked(plan: Plan, models: FileModels, warnings: list[str]) -> tuple[Model | None, ThinkingLevel | None]:
     if plan.model is None:
         return None, None
+    own = _at_an_address_of_ones_own(plan.model, plan.provider, models)
+    if own is not None:
+        return own
     usable = models.usable if plan.api_key is None else None  # a given key is for whatever is meant, stored or not
-    found = models.catalog.find(plan.model, provider=plan.provider, usable=usable)
-    provider, slash, rest = plan.model.partition("/")
-    if slash and models.elsewhere(provider) and f"{found.model.provider}/{found.model.id}" != plan.model:
-        return models.placed(models.catalog.provider(provider).custom_model(rest)), None  # that server knows its models
+    try:
+        found = models.catalog.find(plan.model, provider=plan.provider, usable=usable)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; --list-models lists all") from None
     if found.warning is not None:
         warnings.append(found.warning)
-    elif found.model.id.lower() not in plan.model.lower():
+    elif not _is_named(found.model, plan.model):
         warnings.append(f"{plan.model!r} is taken for {found.model.provider}/{found.model.id}")
     return models.placed(found.model), found.level
+
+
+def _is_named(model: Model, text: str) -> bool:
+    """Does the text name this model in full?"""
+    plain = text.strip().lower()
+    return any(plain in (name, f"{name}:{level}") for name in _names(model) for level in THINKING_LEVELS)
+
+
+def _at_an_address_of_ones_own(
+    text: str, provider: str | None, models: FileModels
+) -> tuple[Model, ThinkingLevel | None] | None:
+    """The model of a server that the environment names (`OPENAI_BASE_URL`): that server knows its models, so a name
+    that is not listed is not guessed at.
+
+    Raises:
+        ConfigurationError: only the provider was named.
+    """
+    head, slash, rest = text.strip().partition("/")
+    owner, name = (head, rest) if slash and provider in (None, head) else (provider, text.strip())
+    if owner is None or owner not in models.catalog.providers:
+        return None
+    if not name:
+        raise ConfigurationError(f"--model {text!r} names a provider, but no model; --list-models lists all")
+    if not models.elsewhere(owner):
+        return None
+    known = models.catalog.provider(owner)
+    plain, colon, level = name.rpartition(":")
+    if colon and plain and known.model(name) is None and level in THINKING_LEVELS:
+        return models.placed(known.model(plain) or known.custom_model(plain)), level
+    return models.placed(known.model(name) or known.custom_model(name)), None
 
 
 def _default(models: FileModels, settings: Settings, warnings: list[str]) -> Model | None:

@@ -128,15 +128,20 @@ antiphon: a coding agent in which every call is answered
   antiphon replay SESSION                   run a session again from its record and report the first difference
   antiphon course list|practice|verify      write an agent loop yourself, step by step
 
-Text on standard input is put in front of the first message, files after it. Behind -- everything is a message.
+Each message is a prompt of its own: put quotes around a sentence. Text on standard input is put in front of the first
+one, files after it. Behind -- everything is a message.
 """
 
 _TAIL = """\
 Keys come from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) or `antiphon auth login`.
+A server of your own: OPENAI_BASE_URL=http://127.0.0.1:8000/v1 with --model openai/NAME (so for every provider).
 Without any key a small model inside this program answers, if it is installed (extra `local`): good for trying the
 loop, not for work.
 
-Exit codes: 0 answered; 1 failed, aborted or cut off; 129, 130, 143 stopped by SIGHUP, Ctrl-C, SIGTERM.
+Sessions, settings and keys lie in ~/.antiphon/agent, or where ANTIPHON_AGENT_DIR says.
+
+Exit codes: 0 answered; 1 failed, aborted or cut off (with --mode json only if --json-outcome is given, for there the
+records say it); 129, 130, 143 stopped by SIGHUP, Ctrl-C, SIGTERM.
 """
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+import select
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from antiphon.tools.image_view import view_image
 from antiphon.tools.images import SNIFF_BYTES, image_type
 
 READ_BYTES = 1 << 20
+PATIENCE_SECONDS = 3.0
 MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
@@ -41,14 +43,18 @@ class Pictures:
     blocked: bool = False
 
 
-def read_stdin() -> str:
+def read_stdin(waiting: Callable[[], None] | None = None) -> str:
     """Everything on standard input, trimmed; broken bytes become U+FFFD.
+
+    `waiting` is called once if nothing comes for some seconds: a person may wonder what we wait for.
 
     Raises:
         ConfigurationError: it cannot be read.
     """
     blocks: list[bytes] = []
     try:
+        if waiting is not None and not select.select([0], [], [], PATIENCE_SECONDS)[0]:
+            waiting()
         while block := os.read(0, READ_BYTES):
             blocks.append(block)
     except OSError as error:
@@ -67,7 +73,8 @@ def file_part(name: str, cwd: Path, home: Path, pictures: Pictures) -> GivenProm
         with path.open("rb") as file:
             data = file.read(MOST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"cannot read @{name}: {getattr(error, 'strerror', None) or error}") from error
+        hint = "; words that begin with @ are files, behind -- they are a message" if " " in name else ""
+        raise ConfigurationError(f"cannot read @{name}: {getattr(error, 'strerror', None) or error}{hint}") from error
     if len(data) > MOST_FILE_BYTES:
         raise ConfigurationError(f"cannot read @{name}: it is larger than {MOST_FILE_BYTES // 1024 // 1024} MiB")
     if image_type(data[:SNIFF_BYTES]) is not None:
@@ -90,14 +97,25 @@ def _picture(path: Path, data: bytes, pictures: Pictures) -> GivenPrompt:
 
 
 def prompts_of(
-    messages: Sequence[str], files: Sequence[str], piped: str, cwd: Path, home: Path, pictures: Pictures
+    messages: Sequence[str],
+    files: Sequence[str],
+    piped: str,
+    cwd: Path,
+    home: Path,
+    pictures: Pictures,
+    told: Callable[[str], None] = lambda _text: None,
 ) -> list[GivenPrompt]:
     """The prompts in order: the first one with everything in front of it, each further message on its own.
+
+    `told` hears what a person should know, such as a file that is empty.
 
     Raises:
         ConfigurationError: a file cannot be read.
     """
     read = [file_part(name, cwd, home, pictures) for name in files]
+    for name, part in zip(files, read, strict=True):
+        if not part.text:
+            told(f"@{name} is empty and left out")
     first = join([piped, *(part.text for part in read), *messages[:1]])
     images = tuple(image for part in read for image in part.images)
     rest = [GivenPrompt(message) for message in messages[1:] if message.strip()]

@@ -85,7 +85,7 @@ class FoundSession:
 
 
 def find_session(places: SessionPlaces, wanted: str) -> FoundSession:
-    """The session that a path, an id, or the beginning of an id means: here first, then everywhere.
+    """The session that a path, an id, the beginning of an id, or a name means: here first, then everywhere.
 
     Raises:
         NoSuchSession: nothing, or more than one, fits.
@@ -101,8 +101,12 @@ def find_session(places: SessionPlaces, wanted: str) -> FoundSession:
         if found:
             row = found[0]
             return FoundSession(row.path, row.facts.cwd, here or row.facts.cwd == str(places.where.cwd))
+    named = [row for row in places.rows_here() if row.facts.name == wanted]
+    if named:
+        return FoundSession(named[0].path, named[0].facts.cwd, True)
     raise NoSuchSession(
-        f"no session has the id {wanted!r}; `antiphon session list --all` lists them, a path needs a / or .jsonl"
+        f"no session has the id or name {wanted!r}; `antiphon session list --all` lists them, "
+        "a path needs a / or .jsonl"
     )
 
 

@@ -164,6 +164,8 @@ def start(plan: Plan, output: Output, person: Person | None, cwd: str) -> tuple[
     where = places(cwd, environ)
     found = session_places(where, environ, plan.session_dir)
     log = open_log(plan, found, person)
+    if plan.continue_ and not log.entry_count:
+        output.say("there is no session of this folder yet, so a new one begins\n")
     try:
         models = load_models(where, environ)
         house = House(plan, output, person, environ, found, models, _processes(plan, where, log.cwd), trusted={})

@@ -149,6 +149,16 @@ def store_credential(where: Places, provider: str, entry: ApiKey | None) -> None
         raise ConfigurationError(f"{where.credentials} cannot be written: {error.strerror or error}") from error
 
 
+def _fit_for_a_header(key: Secret, place: str) -> Resolution:
+    """The key without the white space around it that files bring along; one that cannot be sent is told, not shown."""
+    text = key.reveal().strip()
+    if not text:
+        return Unresolved(f"the key from {place} is empty")
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        return Unresolved(f"the key from {place} has a space, a line break or another character that no key has")
+    return Secret(text)
+
+
 @final
 class KeyRing:
     """Finds the key of a provider. `variables`: which environment variables may hold it, first one set counts."""
@@ -175,6 +185,12 @@ class KeyRing:
 
     def ask(self, provider: str) -> Answer:
         """The key, or why there is none. May run a command; blocking."""
+        answer = self._asked(provider)
+        if isinstance(answer.found, Secret):
+            return Answer(_fit_for_a_header(answer.found, answer.place), answer.place)
+        return answer
+
+    def _asked(self, provider: str) -> Answer:
         if provider in self._given:
             return Answer(self._given[provider], "--api-key")
         entry = self._stored.entries.get(provider)

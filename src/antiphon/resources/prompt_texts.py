@@ -38,6 +38,8 @@ class PromptTexts:
 
     def _given(self, name: str, given: str) -> str:
         path = named_file(given, self._where.cwd)
+        if path is None and looks_like_a_path(given):
+            self.diagnostics.append(warning(f"there is no file {given}, so these words themselves are the prompt"))
         text = given if path is None else text_of(path)
         if text is None:
             self.diagnostics.append(warning(f"{path} cannot be read, so its name itself is taken for the prompt"))
@@ -63,6 +65,11 @@ class PromptTexts:
 
     def _note(self, name: str, state: State, reason: str, path: str) -> None:
         self.findings.append(Finding(kind="prompt", name=name, state=state, reason=reason, path=path))
+
+
+def looks_like_a_path(given: str) -> bool:
+    """Is this one word with a slash or a suffix, such as `prompts/review.md`?"""
+    return bool(given) and not any(c.isspace() for c in given) and ("/" in given or bool(Path(given).suffix))
 
 
 def named_file(given: str, cwd: Path) -> Path | None:

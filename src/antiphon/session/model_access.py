@@ -20,7 +20,7 @@ from antiphon.core.response_events import Failed, ResponseEvent
 from antiphon.providers.catalog import Catalog, builtin
 from antiphon.providers.local.model import EMBEDDED, is_installed
 from antiphon.providers.registry import adapter
-from antiphon.resources.credentials import CredentialFile, KeyRing, read_credentials
+from antiphon.resources.credentials import Answer, CredentialFile, KeyRing, read_credentials
 from antiphon.resources.diagnostics import Diagnostic, warning
 from antiphon.resources.model_config import read_model_config
 from antiphon.resources.paths import Places
@@ -77,10 +77,10 @@ class FileModels:
         return found
 
     def find(self, provider: str, model_id: str) -> Model | None:
-        """The model with exactly this id, whether it can be asked or not."""
+        """The model with exactly this id, whether it can be asked or not. Of a known provider it may be one that is
+        not listed: somebody chose it before."""
         known = self.catalog.providers.get(provider)
-        model = None if known is None else known.model(model_id)
-        return None if model is None else self.placed(model)
+        return None if known is None else self.placed(known.model(model_id) or known.custom_model(model_id))
 
     def has_credentials(self, model: Model) -> bool:
         return self._usable(model)
@@ -142,10 +142,6 @@ class FileModels:
     async def completed(self, request: ModelRequest) -> ModelRequest | Unresolved:
         """The request with its key and its resolved headers, or why it has none."""
         model = request.model
-        key = request.api_key
-        if key is None and not {"api_key", "apiKey"} & request.options.keys():
-            given = self.api_key(model.provider)
-            key = await given if isinstance(given, Awaitable) else given
         headers = {} if model.headers is UNSET else dict(model.headers)
         for name, value in headers.items():
             if value is not None and ("$" in value or value.startswith("!")):
@@ -153,12 +149,28 @@ class FileModels:
                 if isinstance(found, Unresolved):
                     return Unresolved(f"the header {name} of {model.provider} has no value: {found.reason}")
                 headers[name] = found.reveal()
+        key = request.api_key
+        if key is None and not {"api_key", "apiKey"} & request.options.keys():
+            answer = await self._asked(model.provider)
+            key = answer.key
+            if isinstance(answer.found, Unresolved) and not headers and self._needs_key(model.provider, answer):
+                return Unresolved(f"no key for {model.provider}: {answer.found.reason}")
         known = self.catalog.providers.get(model.provider)
         if known is not None and known.auth_header and key is not None:
             headers["authorization"] = f"Bearer {key}"
         if headers and headers != model.headers:
             model = structs.replace(model, headers=headers)
         return structs.replace(request, model=model, api_key=key)
+
+    async def _asked(self, provider: str) -> Answer:
+        if self.keys.may_block(provider):
+            return await asyncio.to_thread(self.keys.ask, provider)
+        return self.keys.ask(provider)
+
+    def _needs_key(self, provider: str, answer: Answer) -> bool:
+        """Is it of no use to ask without a key? A key that was named but has no value is always a mistake."""
+        known = self.catalog.providers.get(provider)
+        return answer.place != "nowhere" or (known is not None and bool(known.keys))
 
     async def _resolved(self, value: str, provider: str) -> Secret | Unresolved:
         environ = self.keys.environment_of(provider)

@@ -19,7 +19,7 @@ from antiphon.modes.output import Output, stdin_is_terminal
 from antiphon.modes.tables import table
 from antiphon.resources.credentials import Answer, ApiKey, store_credential
 from antiphon.resources.paths import Places, places
-from antiphon.resources.secret_values import form_of
+from antiphon.resources.secret_values import Unresolved, form_of
 from antiphon.session.model_access import FileModels, load_models
 
 READY, MISSING, INVALID = 0, 1, 2
@@ -77,7 +77,7 @@ def _check(where: Places, models: FileModels, given: argparse.Namespace, output:
 
 def _code(answer: Answer) -> int:
     if answer.key is not None:
-        return READY if usable(answer.key) else INVALID
+        return READY
     return MISSING if answer.place == "nowhere" else INVALID
 
 
@@ -91,9 +91,7 @@ def _word(answer: Answer) -> str:
 
 
 def _why(answer: Answer) -> str:
-    if answer.key is not None:
-        return "" if usable(answer.key) else "it has characters that no key has (a space, a line break, quotes?)"
-    return getattr(answer.found, "reason", "")
+    return answer.found.reason if isinstance(answer.found, Unresolved) else ""
 
 
 def _login(where: Places, models: FileModels, given: argparse.Namespace, output: Output) -> int:
