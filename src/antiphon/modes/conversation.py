@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from pathlib import Path
 
 from antiphon.errors import AntiphonError, ConfigurationError
@@ -21,6 +22,7 @@ from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session_log.refusals import SessionWriteFailed
 
 WAITING = "waiting for standard input to end; to give none: < /dev/null\n"
+AGAIN_SECONDS = 1.0
 BLOCKED_SECONDS = 0.7
 """So long a reader that does not read may hold up the end after a signal; whoever asked may kill us after a second."""
 
@@ -36,19 +38,20 @@ def converse(plan: Plan, _output: Output) -> int:
     output = take_over()
     cwd = working_folder()
     piped = "" if plan.mode == "rpc" or stdin_is_terminal() else read_stdin(lambda: output.say(WAITING))
-    if plan.mode == "text" and not (plan.messages or plan.files or piped):
+    nothing_said = plan.mode == "text" and not (plan.messages or plan.files or piped)
+    if nothing_said and not interactive:
         raise ConfigurationError(
             'nothing to do: give a prompt, as in antiphon "What is in this folder?"; --help says more'
         )
     try:
-        return asyncio.run(_main(plan, output, cwd, piped, interactive=interactive))
+        return asyncio.run(_main(plan, output, cwd, piped, interactive=interactive, lines=nothing_said))
     except SessionWriteFailed as error:
         if plan.no_session:
             raise
         raise SessionWriteFailed(f"{error}; --no-session keeps nothing on disk") from error
 
 
-async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive: bool) -> int:
+async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive: bool, lines: bool) -> int:
     house, runtime = start(plan, output, person_at(output, interactive=interactive), cwd)
     stopped = asyncio.Event()
 
@@ -57,9 +60,26 @@ async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive
         asyncio.get_running_loop().call_later(BLOCKED_SECONDS, output.give_up)
         runtime.session.request_abort(f"stopped by signal {number}")
 
-    goodbye = Goodbye(stop)
+    def interrupt() -> bool:
+        """At the prompt a Ctrl-C stops the work that goes on; a second one ends the program."""
+        session = runtime.session
+        if not lines or session.is_idle or interrupted.is_set():
+            return False
+        interrupted.set()
+        loop.call_soon_threadsafe(session.request_abort, "stopped by the user")
+        loop.call_soon_threadsafe(loop.call_later, AGAIN_SECONDS, interrupted.clear)
+        return True
+
+    loop = asyncio.get_running_loop()
+    interrupted = threading.Event()
+    goodbye = Goodbye(stop, interrupt)
     try:
-        code = await _mode(plan, house, runtime, output, piped, stopped)
+        if lines:
+            from antiphon.modes.line_mode import run_lines
+
+            code = await run_lines(house, runtime, output, stopped=stopped)
+        else:
+            code = await _mode(plan, house, runtime, output, piped, stopped)
     except AntiphonError:
         if goodbye.exit_code is None:
             raise

@@ -120,7 +120,7 @@ _TITLES = {
 _HEAD = """\
 antiphon: a coding agent in which every call is answered
 
-  antiphon [options] [--] [@file ...] [message ...]
+  antiphon [options] [--] [@file ...] [message ...]    without a message, at a terminal: a conversation
   antiphon auth check|login|logout          keys of providers
   antiphon config explain|set|schema        every setting and resource: where it came from, and why
   antiphon trust [yes|no|forget]            may this project's own settings and resources be used?

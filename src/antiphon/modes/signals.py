@@ -43,13 +43,15 @@ def _install(handler: Callable[[int, FrameType | None], None]) -> None:
 class Goodbye:
     """Signals while an event loop runs. `first` is called once, in the loop, with the number of the first signal.
 
+    `interrupt` is asked at a Ctrl-C, outside of the loop: does it mean something else than the end of the program?
     The second signal ends the process where it stands, even if the loop is held by somebody.
     """
 
-    def __init__(self, first: Callable[[int], None]) -> None:
+    def __init__(self, first: Callable[[int], None], interrupt: Callable[[], bool] | None = None) -> None:
         import asyncio
 
         self._first = first
+        self._interrupt = interrupt
         self._loop = asyncio.get_running_loop()
         self.number: int | None = None
         _install(self._came)
@@ -62,5 +64,7 @@ class Goodbye:
     def _came(self, number: int, _frame: FrameType | None) -> None:
         if self.number is not None:
             os._exit(128 + number)
+        if number == signal.SIGINT and self._interrupt is not None and self._interrupt():
+            return
         self.number = number
         self._loop.call_soon_threadsafe(self._first, number)

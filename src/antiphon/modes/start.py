@@ -115,6 +115,22 @@ class House:
         if session.model is EMBEDDED and wish.model is None:
             self.output.say(LOCAL_NOTICE.format(provider=EMBEDDED.provider, id=EMBEDDED.id))
 
+    def reload(self, session: AgentSession) -> None:
+        """Read settings and resources again; texts count from the next prompt on, settings from the next session."""
+        found = load_services(
+            session.cwd,
+            self.environ,
+            wishes=_wishes(self.plan),
+            ignored=IgnoreRules(),
+            trust=self._trust(places(session.cwd, self.environ)),
+            models=self.models,
+            processes=self.processes,
+        )
+        self.current = found
+        session.refresh_context(found.services.resources)
+        for diagnostic in found.services.diagnostics:
+            self.output.warning(diagnostic.message)
+
     # -- what a client may ask
 
     @property
