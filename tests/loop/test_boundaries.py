@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -39,8 +40,9 @@ def quick_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the event loop logs of abandoned code would be kept, with all its frames, until the end of the walk."""
+    """What is said of abandoned code when it is collected would be kept, with all its frames, until the walk ends."""
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _unraisable: None)
 
 
 async def faults_in(scenario: Mapping[str, Any], policy: Policy) -> list[tuple[str, Fault]]:

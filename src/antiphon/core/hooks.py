@@ -21,7 +21,7 @@ from antiphon.core.wire import JsonObject
 
 
 @final
-class Context(Struct, frozen=True, gc=False):
+class Context(Struct, frozen=True):
     """What the model may see: messages, and the tools that can run. `tools` None: none were given."""
 
     messages: Sequence[Message] = ()
@@ -29,7 +29,7 @@ class Context(Struct, frozen=True, gc=False):
 
 
 @final
-class Turn(Struct, frozen=True, gc=False):
+class Turn(Struct, frozen=True):
     """A finished turn. `context` holds its answer and results; `new_messages` is what the run would return now."""
 
     message: AssistantMessage
@@ -39,7 +39,7 @@ class Turn(Struct, frozen=True, gc=False):
 
 
 @final
-class RequestInfo(Struct, frozen=True, gc=False):
+class RequestInfo(Struct, frozen=True):
     """A request about to leave."""
 
     context: Context
@@ -48,7 +48,7 @@ class RequestInfo(Struct, frozen=True, gc=False):
 
 
 @final
-class BeforeToolCall(Struct, frozen=True, gc=False):
+class BeforeToolCall(Struct, frozen=True):
     """A call that passed its checks. `args` is the object the tool will get: edits count and are not checked again."""
 
     assistant_message: AssistantMessage
@@ -58,7 +58,7 @@ class BeforeToolCall(Struct, frozen=True, gc=False):
 
 
 @final
-class AfterToolCall(Struct, frozen=True, gc=False):
+class AfterToolCall(Struct, frozen=True):
     """An executed call. `result` and `is_error` are what the tool gave, before overrides."""
 
     assistant_message: AssistantMessage
@@ -91,7 +91,7 @@ class AfterOverride(Struct, frozen=True, gc=False):
 
 
 @final
-class RequestUpdate(Struct, frozen=True, gc=False):
+class RequestUpdate(Struct, frozen=True):
     """Replace context, model or level, for this request and all later ones of the run."""
 
     context: Context | None = None
@@ -100,7 +100,7 @@ class RequestUpdate(Struct, frozen=True, gc=False):
 
 
 @final
-class NextTurn(Struct, frozen=True, gc=False):
+class NextTurn(Struct, frozen=True):
     """The same before a further turn, and messages to announce and append first."""
 
     messages: Sequence[Message] = ()

@@ -44,7 +44,7 @@ class Clock(Protocol):
 
 
 @final
-class ModelRequest(Struct, frozen=True, gc=False):
+class ModelRequest(Struct, frozen=True):
     """One question to a model. Prompt and tools are inside the system messages of `messages`.
 
     `messages` is read only and may be a window on a growing transcript (`core/transcript.Snapshot`); an adapter that

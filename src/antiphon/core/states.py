@@ -6,8 +6,10 @@ value; transcripts, results and snapshots inside it are windows on shared append
 Commands are either events (to be told to everybody) or questions. A list of commands has at most one kind of question,
 at its end, and the state waits for its answer.
 
-`gc=False`: these values are trees, so the cycle collector need not visit them; with a thousand runs at once that is
-half of the time.
+`gc=False`: these values are trees and soon gone, so the cycle collector need not visit them; with a thousand runs at
+once that is half of the time. What may outlive its step (a run, its prompt, its request, its end: the traceback of an exception
+keeps them) and leads to tools, and so to whatever a host has made of them, is visited: an unvisited link would keep a
+cycle for ever.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def rules_of(
 
 
 @final
-class Run(Struct, frozen=True, kw_only=True, gc=False):
+class Run(Struct, frozen=True, kw_only=True):
     """What every state of a run knows.
 
     `transcript` is what the model sees, `new` what this run has added to it, `stopped` the reason of an abort that has
@@ -244,7 +246,7 @@ class Latecomers(Struct, frozen=True, gc=False):
 
 
 @final
-class Ended(Struct, frozen=True, gc=False):
+class Ended(Struct, frozen=True):
     """The run is over."""
 
     run: Run
@@ -274,7 +276,7 @@ State: TypeAlias = (
 
 
 @final
-class Prompt(Struct, frozen=True, kw_only=True, gc=False):
+class Prompt(Struct, frozen=True, kw_only=True):
     """Begin. `continuing`: no new message, ask from the transcript as it is."""
 
     run: Run
@@ -298,7 +300,7 @@ class RequestPrepared(Struct, frozen=True, gc=False):
 
 
 @final
-class Composed(Struct, frozen=True, gc=False):
+class Composed(Struct, frozen=True):
     """The request is complete. `transcript` only if a hook was allowed to change the live list, and did."""
 
     request: ModelRequest
@@ -435,7 +437,7 @@ class Compose(Struct, frozen=True, gc=False):
 
 
 @final
-class CallModel(Struct, frozen=True, gc=False):
+class CallModel(Struct, frozen=True):
     request: ModelRequest
 
 

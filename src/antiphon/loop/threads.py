@@ -51,6 +51,7 @@ class ThreadPool:
                 finally:
                     self._idle -= 1
             work()
+            del work  # an idle thread keeps nothing of its last call
 
 
 _POOL = ThreadPool()

@@ -42,7 +42,7 @@ Hold: TypeAlias = Callable[[Awaitable[Any]], Awaitable[Any]]
 
 
 @final
-class Ready(Struct, frozen=True, gc=False):
+class Ready(Struct, frozen=True):
     """A call that may run: its tool, the converted arguments, which hooks and tool share, and its limits in seconds."""
 
     call: ToolCall
