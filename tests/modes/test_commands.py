@@ -89,6 +89,12 @@ async def test_settings_are_explained_changed_and_taken_back(place: Place) -> No
     assert json.loads((await run(place, "config", "schema")).text)["title"] == "antiphon settings"
 
 
+async def test_a_mistyped_setting_is_noticed_by_who_asks(place: Place) -> None:
+    place.settings(steeringMod="all", theme="dark")
+    told = await run(place, "config", "explain")
+    assert "nobody reads steeringMod; did you mean steeringMode?" in told.err
+
+
 async def test_resources_are_explained_with_winner_and_loser(place: Place) -> None:
     for folder in (place.agent / "skills", place.cwd / ".antiphon" / "skills"):
         (folder / "pdf").mkdir(parents=True)

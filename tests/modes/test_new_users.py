@@ -142,17 +142,29 @@ async def test_a_read_only_agent_folder(place: Place) -> None:
     place.agent.chmod(0o700)
 
 
-def mounted(folder: Path, size: str) -> bool:
+def mounted(folder: Path, options: str) -> bool:
     """A small file system of its own, for those who may make one."""
     folder.mkdir(parents=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
     return done.returncode == 0
+
+
+async def test_a_read_only_file_system(place: Place) -> None:
+    folder = place.agent / "sessions"
+    if os.geteuid() != 0 or not mounted(folder, "ro"):
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        async with served(place, Answer(text="ok")) as server:
+            one_line(await run(place, "-p", "x"), "Read-only file system", "--no-session keeps nothing on disk")
+            assert server.seen == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 async def test_a_full_disk_while_it_works(place: Place) -> None:
     """What was stored before stays whole; the run ends, because nobody would remember the rest."""
     folder = place.agent / "sessions"
-    if os.geteuid() != 0 or not mounted(folder, "64k"):
+    if os.geteuid() != 0 or not mounted(folder, "size=64k"):
         pytest.skip("needs the right to mount a small file system")
     try:
         async with served(place, Answer(text="x" * 200_000), Answer(text="more")):

@@ -10,7 +10,7 @@ from antiphon.core.session_events import ExtensionError, SessionEvent
 from antiphon.core.usage import NO_USAGE, add_usage
 from antiphon.core.wire import JsonObject, to_wire
 from antiphon.modes.output import Output
-from antiphon.modes.print_mode import NOBODY_READS, exit_code, last_answer
+from antiphon.modes.print_mode import NOBODY_READS, exit_code, last_answer, tell_extension_error
 from antiphon.modes.prompt_input import GivenPrompt
 from antiphon.modes.telling import guarded
 from antiphon.modes.wire_events import header_line, line, line_of
@@ -37,8 +37,8 @@ async def run_json(
     await output.send(header_line(runtime.session.log.header))
 
     def tell(event: SessionEvent) -> Awaitable[None] | None:
-        if type(event) is ExtensionError:  # not a record here: words for the person
-            output.say(f"Extension error ({event.extension_path}): {event.error}\n")
+        if isinstance(event, ExtensionError):  # not a record here
+            tell_extension_error(event, output)
             return None
         return output.offer(line(event))
 

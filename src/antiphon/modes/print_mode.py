@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from antiphon.core.content import Text
 from antiphon.core.messages import AssistantMessage, Message
+from antiphon.core.session_events import ExtensionError, SessionEvent
 from antiphon.modes.live import LiveView
-from antiphon.modes.output import Output, as_bytes
+from antiphon.modes.output import Output, as_bytes, one_line
 from antiphon.modes.prompt_input import GivenPrompt
 from antiphon.modes.telling import guarded
 from antiphon.session.runtime import AgentSessionRuntime
@@ -36,6 +37,8 @@ async def run_print(
     live = LiveView(output) if output.out_is_terminal else None
     if live is not None:
         runtime.subscribe(guarded(live, lambda: runtime.session.request_abort(NOBODY_READS)))
+    else:
+        runtime.subscribe(lambda event: tell_extension_error(event, output))
     worst = 0
     settlement: Settlement | None = None
     for prompt in prompts:
@@ -54,6 +57,12 @@ async def run_print(
         await output.send(answer_of(settlement.new_messages))
     report(settlement, output)
     return worst
+
+
+def tell_extension_error(event: SessionEvent, output: Output) -> None:
+    """Code of an extension failed: words for the person."""
+    if isinstance(event, ExtensionError):
+        output.say(f"Extension error ({event.extension_path}): {one_line(event.error)}\n")
 
 
 def last_answer(messages: Sequence[Message]) -> AssistantMessage | None:

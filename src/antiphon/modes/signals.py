@@ -67,4 +67,7 @@ class Goodbye:
         if number == signal.SIGINT and self._interrupt is not None and self._interrupt():
             return
         self.number = number
-        self._loop.call_soon_threadsafe(self._first, number)
+        try:
+            self._loop.call_soon_threadsafe(self._first, number)
+        except RuntimeError:  # the loop is closed: everything was let go of already
+            os._exit(128 + number)

@@ -35,6 +35,7 @@ EXECUTABLE = ("settings.json", "mcp.json", "extensions", "skills")
 """Of these, what can make something run: a digest of it stands with a decision."""
 
 _MOST_FILES = 2_000
+_MOST_BYTES = 64 * 1024 * 1024
 
 Answer: TypeAlias = Literal["trust", "trust parent", "trust once", "refuse", "refuse once"]
 
@@ -111,13 +112,19 @@ def _is_within(path: Path, folder: Path) -> bool:
 def digest_of(where: Places) -> str:
     """What the project's executable files are now, as a short text."""
     hashed = hashlib.sha256()
+    read = 0
     roots = [where.project / name for name in EXECUTABLE] + list(shared_skill_folders(where))
     for number, path in enumerate(_files(roots)):
         if number >= _MOST_FILES:
             break
         hashed.update(os.fsencode(os.path.relpath(path, where.cwd)) + b"\0")
         try:
-            hashed.update(hashlib.sha256(read_bytes(path)).digest())
+            state = path.stat()
+            read += state.st_size
+            if read > _MOST_BYTES:  # too much to read at every start: its size and time will do
+                hashed.update(f"{state.st_size} {state.st_mtime_ns}".encode())
+            else:
+                hashed.update(hashlib.sha256(read_bytes(path)).digest())
         except OSError:
             hashed.update(b"unreadable")
     return hashed.hexdigest()[:32]

@@ -419,6 +419,13 @@ async def raced(talk: Talk, first: Record, second: Record, number: int) -> None:
     starts = [r for r in records if r["type"] == "response" and r.get("data") == {"disposition": "started"}]
     settled = [r for r in records if r["type"] == "agent_settled"]
     assert len(settled) == len(starts), (first, second, [r["type"] for r in records])
+    data = [r.get("data") or {} for r in records if r["type"] == "response"]
+    given_back = [found for each in data for found in (each, each.get("dropped", {})) if "steering" in found]
+    back = [text for data in given_back for text in (*data["steering"], *data["followUp"])]
+    for id_, command in zip(ids, (first, second), strict=True):
+        answer = next(r for r in records if r.get("id") == id_)
+        if answer.get("data") in ({"disposition": "started"}, {"disposition": "queued"}):
+            assert command["message"] in [*user_texts(records), *back], (first, second)
 
 
 async def test_pairs_of_commands(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from antiphon.modes.tables import table
 from antiphon.resources.diagnostics import Finding
 from antiphon.resources.loading import Wishes, load_resources
 from antiphon.resources.paths import Places, places
-from antiphon.resources.settings_keys import schema
+from antiphon.resources.settings_keys import keys, schema
 from antiphon.resources.settings_writing import change_settings
 from antiphon.session.model_access import load_models
 
@@ -70,7 +71,7 @@ def _parser() -> Words:
 def _explain(where: Places, given: argparse.Namespace, output: Output) -> int:
     loaded = load_resources(where, Wishes(approve=True if given.approve else None), ignored=IgnoreRules())
     models = load_models(where, os.environ)
-    findings = [*loaded.findings, *models.keys.findings(tuple(models.catalog.providers))]
+    findings = [*loaded.findings, *_files(where), *models.keys.findings(tuple(models.catalog.providers))]
     wanted = [word.lower() for word in given.words]
     findings = [found for found in findings if all(word in _words(found) for word in wanted)]
     if given.json:
@@ -80,7 +81,22 @@ def _explain(where: Places, given: argparse.Namespace, output: Output) -> int:
         output.text(explained(findings))
     for diagnostic in (*loaded.diagnostics, *models.diagnostics):
         output.warning(diagnostic.message)
+    for layer in loaded.settings.layers:
+        for name in layer.unknown:
+            near = difflib.get_close_matches(name, keys(), n=1)
+            output.warning(f"{layer.path}: nobody reads {name}" + (f"; did you mean {near[0]}?" if near else ""))
     return 0
+
+
+def _files(where: Places) -> list[Finding]:
+    """`models.json`, if there is one."""
+    if not where.models.exists():
+        return []
+    return [
+        Finding(
+            kind="models", name="models.json", state="used", reason="laid over the catalogue", path=str(where.models)
+        )
+    ]
 
 
 def _words(found: Finding) -> str:

@@ -21,7 +21,7 @@ from antiphon.errors import AntiphonError, ConfigurationError
 from antiphon.modes.rpc import protocol as p
 from antiphon.modes.rpc.dialogs import Dialogs
 from antiphon.session.agent_session import AgentSession
-from antiphon.session.runtime import AgentSessionRuntime
+from antiphon.session.runtime import AgentSessionRuntime, Replacement
 from antiphon.session_log.entries import MessageEntry, entry_to_wire
 from antiphon.session_log.refusals import NoSuchEntry
 from antiphon.session_log.tree import TreeNode
@@ -300,24 +300,17 @@ def _or_none(value: Any) -> Any:
     return None if value is UNSET else value
 
 
-async def _new_session(d: Dispatcher, c: p.NewSession) -> JsonObject:
-    done = await d.runtime.new_session(parent=_or_none(c.parent_session))
-    return {"cancelled": done.cancelled}
-
-
-async def _switch(d: Dispatcher, c: p.SwitchSession) -> JsonObject:
-    done = await d.runtime.switch_session(c.session_path)
-    return {"cancelled": done.cancelled}
-
-
-async def _fork(d: Dispatcher, c: p.Fork) -> JsonObject:
-    done = await d.runtime.fork(c.entry_id)
-    return {"cancelled": True} if done.cancelled else {"text": done.text, "cancelled": False}
-
-
-async def _clone(d: Dispatcher, _c: p.Clone) -> JsonObject:
-    done = await d.runtime.clone()
-    return {"cancelled": done.cancelled}
+async def _replaced(d: Dispatcher, replacing: Awaitable[Replacement]) -> JsonObject:
+    """Another session is the current one. What was queued in the old one goes with it, and is handed back."""
+    old = d.session
+    steering, follow_up = old.get_steering_messages(), old.get_follow_up_messages()
+    done = await replacing
+    out: JsonObject = {"cancelled": done.cancelled}
+    if done.text is not None and not done.cancelled:
+        out["text"] = done.text
+    if d.session is not old and (steering or follow_up):
+        out["dropped"] = {"steering": list(steering), "followUp": list(follow_up)}
+    return out
 
 
 def _fork_messages(d: Dispatcher, c: p.GetForkMessages) -> JsonObject:
@@ -343,7 +336,7 @@ async def _compact(d: Dispatcher, c: p.Compact) -> Any:
 
 _QUICK: Mapping[type, Handler] = {
     p.ClearQueue: lambda d, c: _queues(d.session.clear_queue()),
-    p.NewSession: _new_session,
+    p.NewSession: lambda d, c: _replaced(d, d.runtime.new_session(parent=_or_none(c.parent_session))),
     p.GetState: _state,
     p.GetMessages: lambda d, c: {"messages": [to_wire(message) for message in d.session.messages]},
     p.SetModel: _set_model,
@@ -362,9 +355,9 @@ _QUICK: Mapping[type, Handler] = {
     p.AbortBash: _nothing(lambda d, c: d.session.abort_bash()),
     p.GetSessionStats: lambda d, c: to_wire(d.session.get_session_stats()),
     p.ExportHtml: lambda d, c: {"path": d.desk.export(_or_none(c.output_path))},
-    p.SwitchSession: _switch,
-    p.Fork: _fork,
-    p.Clone: _clone,
+    p.SwitchSession: lambda d, c: _replaced(d, d.runtime.switch_session(c.session_path)),
+    p.Fork: lambda d, c: _replaced(d, d.runtime.fork(c.entry_id)),
+    p.Clone: lambda d, c: _replaced(d, d.runtime.clone()),
     p.GetForkMessages: _fork_messages,
     p.GetEntries: _entries,
     p.GetTree: _tree,

@@ -76,7 +76,7 @@ class ClearQueue(CommandBase, frozen=True, tag="clear_queue"):
 
 @final
 class NewSession(CommandBase, frozen=True, tag="new_session"):
-    """Begin a new conversation. `parent_session`: the file it continues."""
+    """Begin a new conversation. `parent_session`: the file it continues. Queued messages come back as `dropped`."""
 
     parent_session: str | UnsetType = UNSET
 
