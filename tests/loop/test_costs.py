@@ -13,7 +13,7 @@ import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -45,7 +45,12 @@ class Count:
 def counted() -> Iterator[Count]:
     """Counts the bytecodes that run in the package meanwhile."""
     count = Count()
+    with _watched_by_monitoring(count) if sys.version_info >= (3, 12) else _watched_by_tracing(count):
+        yield count
 
+
+@contextmanager
+def _watched_by_tracing(count: Count) -> Iterator[None]:
     def look(frame: FrameType, event: str, _arg: Any) -> Any:
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
@@ -57,9 +62,30 @@ def counted() -> Iterator[Count]:
     before = sys.gettrace()
     sys.settrace(look)
     try:
-        yield count
+        yield
     finally:
         sys.settrace(before)
+
+
+@contextmanager
+def _watched_by_monitoring(count: Count) -> Iterator[None]:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # from Python 3.12 on
+
+    def look(code: CodeType, _offset: int) -> Any:
+        if not code.co_filename.startswith(PACKAGE):
+            return monitoring.DISABLE
+        count.bytecodes += 1
+        return None
+
+    tool = monitoring.DEBUGGER_ID
+    monitoring.use_tool_id(tool, "costs")
+    monitoring.register_callback(tool, monitoring.events.INSTRUCTION, look)
+    monitoring.set_events(tool, monitoring.events.INSTRUCTION)
+    try:
+        yield
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.free_tool_id(tool)
 
 
 @contextmanager

@@ -331,3 +331,22 @@ async def test_steering_stands_behind_all_results() -> None:
         "user",
         "assistant",
     ]
+
+
+async def test_a_call_that_sees_the_abort_in_its_first_step_is_not_begun_and_asks_no_hook() -> None:
+    asked: list[str] = []
+
+    async def aborts(*_: Any) -> str:
+        world.agent.abort()
+        return "a"
+
+    def hook(told: Any, _signal: Any) -> None:
+        asked.append(told.tool_call.id)
+
+    world = two(aborts, gives("never"), after_tool_call=hook)
+    await within(world.prompt("go"))
+
+    assert result_texts(world.messages) == ["a", "Operation aborted"]
+    assert details(world.messages)[1] == {"skipped": True, "reason": "aborted"}
+    assert asked == ["A"]
+    legal(world.recording)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from antiphon.loop import threads
 from antiphon.loop.threads import ThreadPool, in_thread
 from antiphon.testing import settle
 
+SOURCE = Path(threads.__file__).parents[2]
 NAME = contextvars.ContextVar("name", default="nobody")
 
 
@@ -137,6 +140,9 @@ def test_a_stuck_thread_keeps_no_process_alive() -> None:
         "asyncio.run(main())\n"
         "print('over')\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False)
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False, env=environ
+    )
 
     assert (ended.returncode, ended.stdout) == (0, "over\n")

@@ -7,7 +7,7 @@ Commands are either events (to be told to everybody) or questions. A list of com
 at its end, and the state waits for its answer.
 
 `gc=False`: these values are trees and soon gone, so the cycle collector need not visit them; with a thousand runs at
-once that is half of the time. What may outlive its step (a run, its prompt, its request, its end: the traceback of an exception
+once that is half of the time. What may outlive its step (a run, its prompt, its questions, its end: the traceback of an exception
 keeps them) and leads to tools, and so to whatever a host has made of them, is visited: an unvisited link would keep a
 cycle for ever.
 """
@@ -427,12 +427,12 @@ class Drain(Struct, frozen=True, gc=False):
 
 
 @final
-class PrepareRequest(Struct, frozen=True, gc=False):
+class PrepareRequest(Struct, frozen=True):
     run: Run
 
 
 @final
-class Compose(Struct, frozen=True, gc=False):
+class Compose(Struct, frozen=True):
     run: Run
 
 
@@ -442,7 +442,7 @@ class CallModel(Struct, frozen=True):
 
 
 @final
-class Preflight(Struct, frozen=True, gc=False):
+class Preflight(Struct, frozen=True):
     position: int
     call: ToolCall
     message: AssistantMessage
@@ -456,12 +456,12 @@ class StartTool(Struct, frozen=True, gc=False):
 
 
 @final
-class AskDecision(Struct, frozen=True, gc=False):
+class AskDecision(Struct, frozen=True):
     turn: Turn
 
 
 @final
-class PrepareNext(Struct, frozen=True, gc=False):
+class PrepareNext(Struct, frozen=True):
     turn: Turn
 
 
