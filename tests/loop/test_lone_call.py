@@ -414,6 +414,36 @@ async def test_a_listener_that_hangs_at_progress_is_let_go_after_an_abort() -> N
     legal(world.recording)
 
 
+async def test_what_such_a_listener_raises_later_concerns_nobody() -> None:
+    foreign = Stubborn()
+
+    async def execute(_id: str, _args: Any, _signal: Any, on_update: Any) -> str:
+        on_update("one")
+        await settle(3)
+        return "done"
+
+    async def listener(event: AgentEvent, _signal: Any) -> None:
+        if isinstance(event, ToolExecutionUpdate):
+            await foreign.wait()
+            raise ValueError("too late")
+
+    world = world_of(execute)
+    world.agent.subscribe(listener)
+    prompt = world.start("go")
+    await within(world.recording.heard("tool_execution_update A"))
+    await settle()
+    world.agent.abort()
+    await within(prompt)
+    faults = len(world.outcome.faults)
+
+    foreign.released.set()
+    await settle()
+    assert len(world.outcome.faults) == faults
+    world.model.script = [says("again")] * 3
+    await within(world.prompt("again"))
+    assert world.outcome.faults == ()
+
+
 async def test_a_critical_listener_at_progress_may_finish_writing_although_the_run_is_cancelled() -> None:
     gate, written = Gate(), list[str]()
 

@@ -350,3 +350,26 @@ async def test_a_call_that_sees_the_abort_in_its_first_step_is_not_begun_and_ask
     assert details(world.messages)[1] == {"skipped": True, "reason": "aborted"}
     assert asked == ["A"]
     legal(world.recording)
+
+
+async def test_whatever_an_abandoned_call_does_later_concerns_nobody() -> None:
+    class Odd(BaseException):
+        pass
+
+    foreign = Stubborn()
+
+    async def execute(*_: Any) -> str:
+        await foreign.wait()
+        raise Odd
+
+    world = two(execute, gives("b"))
+    prompt = await started(world)
+    world.agent.abort()
+    await within(prompt)
+    assert world.outcome.abandoned == ("tool A (A)",)
+
+    foreign.released.set()
+    await settle()
+    world.model.script += [says("again")]
+    await within(world.prompt("again"))
+    assert world.outcome.faults == ()
