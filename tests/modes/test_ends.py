@@ -112,6 +112,7 @@ async def test_the_second_signal_ends_it_at_once(place: Place, number: int, code
     await until(lambda: not Path("/proc", (place.cwd / "pid").read_text().strip()).exists())
 
 
+@pytest.mark.slow
 async def test_a_signal_that_was_ignored_stays_ignored(place: Place) -> None:
     """As under nohup."""
     async with served(place, Break(Answer(text="x"), events=2, silent=True)):
@@ -159,6 +160,7 @@ async def test_a_closed_standard_output(place: Place) -> None:
     assert (process.returncode, said) == (1, b"Error: standard output cannot be written: Bad file descriptor\n")
 
 
+@pytest.mark.slow
 async def test_closed_standard_error_and_input(place: Place) -> None:
     async with served(place, Answer(text="Hello")):
         process = await shell(place, "exec $COMMAND -p go 2>&- <&-")

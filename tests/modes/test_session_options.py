@@ -104,7 +104,9 @@ async def test_no_session_leaves_nothing(place: Place) -> None:
     assert list(place.agent.rglob("*.jsonl")) == []
 
 
-@pytest.mark.parametrize("how", ["option", "variable", "setting", "project"])
+@pytest.mark.parametrize(
+    "how", ["option", "project", *(pytest.param(how, marks=pytest.mark.slow) for how in ("variable", "setting"))]
+)
 async def test_sessions_lie_where_somebody_wants_them(place: Place, how: str) -> None:
     folder = place.home / "sessions here"
     arguments: tuple[str, ...] = ()
@@ -125,6 +127,7 @@ async def test_sessions_lie_where_somebody_wants_them(place: Place, how: str) ->
     assert place.session_files() == []
 
 
+@pytest.mark.slow
 async def test_a_database_of_sessions(place: Place) -> None:
     where = ("--session-dir", "sqlite:all.db")
     async with served(place) as server:
@@ -237,6 +240,7 @@ async def test_a_session_keeps_its_model(place: Place) -> None:
         assert [seen.body["model"] for seen in server.seen] == ["echo", "echo"]
 
 
+@pytest.mark.slow
 async def test_a_session_by_its_name(place: Place) -> None:
     async with served(place) as server:
         await run(place, "-n", "my work", "-p", "one")
