@@ -3,6 +3,10 @@
 A `Transport` sends one request and gives back a reply whose body has not been read. Tests, and hosts with a network
 stack of their own, put another one in its place (`options["transport"]`). Proxies come from the environment, except for
 addresses of this machine. Redirects are not followed: a key must not travel to an address nobody configured.
+
+A kept connection may end in the moment it is used again, because the server has just tired of it. If it ends before the
+head of a reply, the request is sent once more, on a fresh connection: nothing was answered, so nothing is told twice.
+Not so if the connection was new, if a reply had begun or was no HTTP, after a time-out or an abort, or a second time.
 """
 
 from __future__ import annotations
@@ -10,13 +14,15 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 if TYPE_CHECKING:
     import httpx2
 
 _KEEP_IDLE_CONNECTIONS = 32
+_STREAMS_OF_A_POOL = 64
 _IDLE_SECONDS = 15.0
 _THIS_MACHINE = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
@@ -59,10 +65,11 @@ class Transport(Protocol):
 
 @final
 class _Reply:
-    __slots__ = ("_response", "headers", "status")
+    __slots__ = ("_pool", "_response", "headers", "status")
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, pool: _Pool) -> None:
         self._response = response
+        self._pool: _Pool | None = pool
         self.status = response.status_code
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
 
@@ -70,20 +77,43 @@ class _Reply:
         return self._response.aiter_bytes()
 
     async def close(self) -> None:
-        await self._response.aclose()
+        pool, self._pool = self._pool, None
+        try:
+            await self._response.aclose()
+        finally:
+            if pool is not None:
+                await pool.leave()
 
 
-_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = weakref.WeakKeyDictionary()
+@final
+class _Rack:
+    """The pools of one event loop, and whom they all trust (a thing of many kilobytes)."""
 
-
-def _client() -> httpx2.AsyncClient:
-    """The connection pool of the running event loop."""
-    loop = asyncio.get_running_loop()
-    client = _clients.get(loop)
-    if client is None:
+    def __init__(self) -> None:
         import httpx2
 
-        client = httpx2.AsyncClient(
+        self.trust = httpx2.create_ssl_context()
+        self.pools: list[_Pool] = []
+
+    def entered(self, *, fresh: bool) -> _Pool:
+        """A pool for one more stream; `fresh`: one without connections."""
+        roomy = None if fresh else next((pool for pool in self.pools if pool.streams < _STREAMS_OF_A_POOL), None)
+        if roomy is None:
+            self.pools.append(roomy := _Pool(self))
+        roomy.streams += 1
+        return roomy
+
+
+@final
+class _Pool:
+    """Connections of one client. The client looks at all of them for each request, so it must not have many."""
+
+    def __init__(self, rack: _Rack) -> None:
+        import httpx2
+
+        self._rack = rack
+        self.streams = 0
+        self.client = httpx2.AsyncClient(
             timeout=None,
             limits=httpx2.Limits(
                 max_connections=None,
@@ -92,9 +122,45 @@ def _client() -> httpx2.AsyncClient:
             ),
             follow_redirects=False,
             mounts=dict.fromkeys(_THIS_MACHINE, None),
+            verify=rack.trust,
         )
-        _clients[loop] = client
-    return client
+
+    def retire(self) -> None:
+        """Serve what has begun, and nothing else."""
+        with suppress(ValueError):  # it was retired before
+            self._rack.pools.remove(self)
+
+    async def leave(self) -> None:
+        """One of the streams is over. A pool that is not the first closes with its last stream."""
+        self.streams -= 1
+        if not self.streams and self not in self._rack.pools[:1]:
+            self.retire()
+            await self.client.aclose()
+
+
+_racks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Rack] = weakref.WeakKeyDictionary()
+
+
+def _rack() -> _Rack:
+    loop = asyncio.get_running_loop()
+    rack = _racks.get(loop)
+    if rack is None:
+        rack = _racks[loop] = _Rack()
+    return rack
+
+
+@final
+class _Steps:
+    """What the library tells of its steps: whether it opened a connection."""
+
+    __slots__ = ("connected",)
+
+    def __init__(self) -> None:
+        self.connected = False
+
+    async def __call__(self, step: str, _: Mapping[str, Any]) -> None:
+        if ".connect_" in step:
+            self.connected = True
 
 
 async def send(request: HttpRequest, *, connect_seconds: float) -> HttpReply:
@@ -105,22 +171,60 @@ async def send(request: HttpRequest, *, connect_seconds: float) -> HttpReply:
     """
     import httpx2
 
-    client = _client()
     try:
-        prepared = client.build_request(
+        try:
+            return await _sent(request, connect_seconds, fresh=False)
+        except _KeptConnectionEnded:
+            return await _sent(request, connect_seconds, fresh=True)
+    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
+        raise ValueError(str(error)) from error
+
+
+class _KeptConnectionEnded(Exception):
+    """There was no reply on it."""
+
+
+async def _sent(request: HttpRequest, connect_seconds: float, *, fresh: bool) -> _Reply:
+    """The reply, on a fresh connection if that is asked for.
+
+    Raises:
+        _KeptConnectionEnded: on another one, that was not fresh.
+    """
+    import httpx2
+
+    pool = _rack().entered(fresh=fresh)
+    steps = _Steps()
+    try:
+        prepared = pool.client.build_request(
             "POST",
             request.url,
             headers=dict(request.headers),
             content=request.body,
             timeout=httpx2.Timeout(None, connect=connect_seconds),
+            extensions={"trace": steps},
         )
-        return _Reply(await client.send(prepared, stream=True))
-    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
-        raise ValueError(str(error)) from error
+        return _Reply(await pool.client.send(prepared, stream=True), pool)
+    except BaseException as error:
+        kept_ended = not fresh and not steps.connected and _ended_unanswered(error)
+        if kept_ended:
+            pool.retire()  # its other idle connections may have ended, too
+        await pool.leave()
+        if kept_ended:
+            raise _KeptConnectionEnded from error
+        raise
+
+
+def _ended_unanswered(error: BaseException) -> bool:
+    """Did the connection end without a reply? A reply that is no HTTP is one."""
+    import httpx2
+
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return "without sending a response" in str(error)
+    return isinstance(error, httpx2.ReadError | httpx2.WriteError)
 
 
 async def close_connections() -> None:
-    """Close the idle connections of the running event loop; a later request opens new ones."""
-    client = _clients.pop(asyncio.get_running_loop(), None)
-    if client is not None:
-        await client.aclose()
+    """Close the connections of the running event loop; a later request opens new ones."""
+    rack = _racks.pop(asyncio.get_running_loop(), None)
+    for pool in tuple(rack.pools) if rack else ():
+        await pool.client.aclose()
