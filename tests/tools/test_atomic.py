@@ -7,6 +7,8 @@ import json
 import os
 import stat
 import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,26 @@ def test_killed_or_failing_at_every_step_leaves_old_or_new(tmp_path: Path, opera
         assert len(left) <= 1 and all(n.startswith(".antiphon-") and n.endswith(".tmp") for n in left)
         if trouble == "fail":
             assert left == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls are traced by the interface of Linux")
+@pytest.mark.parametrize("operation", ["write", "edit"])
+def test_killed_at_every_system_call_a_file_holds_the_old_or_the_new_content(tmp_path: Path, operation: str) -> None:
+    """Of the whole tool: threads, locks, temporary file, forced writes. Before each call and behind it."""
+    child = [sys.executable, str(Path(__file__).with_name("system_calls.py")), str(tmp_path), operation]
+    ran = subprocess.run(child, capture_output=True, text=True, check=False, env=environment(), timeout=250)
+    if "ptrace" in ran.stderr:
+        pytest.skip("this system lets nobody trace system calls")
+    assert ran.returncode == 0, ran.stderr
+    seen = json.loads(ran.stdout)
+    held = Counter(seen["held"])
+    print(f"{operation}: killed {seen['stops']} times: {dict(held)}, {seen['left']} temporary files were left")
+
+    assert held.keys() == {"old", "new"}
+    assert seen["stops"] > 100
+    assert seen["held"][0] == "old"
+    assert seen["held"][-1] == "new"
 
 
 def test_mode_and_attributes_stay(tmp_path: Path) -> None:
