@@ -30,6 +30,14 @@ def test_a_unique_exact_match_is_taken_although_a_look_alike_exists() -> None:
     assert edited("end  \nmid\nend\n", ("end  \n", "END\n")) == b"END\nmid\nend\n"
 
 
+def test_all_occurrences_of_blanks_are_counted() -> None:
+    assert refusal("a  b  c  d\n", ("  ", "x")).startswith("Found 3 occurrences of the text in f.")
+
+
+def test_a_blank_line_is_found_although_it_holds_blanks() -> None:
+    assert edited("a\n  \nb\n", ("\n\n", "\n")) == b"a\nb\n"
+
+
 def test_occurrences_that_overlap_themselves_count() -> None:
     assert refusal("aaa\n", ("aa", "b")).startswith("Found 2 occurrences of the text in f.")
 

@@ -105,6 +105,9 @@ def test_a_heavy_picture_loses_quality_then_size() -> None:
     limits = ImageLimits(max_base64_bytes=60_000)
     made = resized(noise(400, 400), limits, never)
     assert made is not None and base64_size(made.data) < 60_000 and made.mime_type == "image/jpeg"
+    half = resized(noise(20, 13), ImageLimits(max_width=10, max_height=10), never)
+    assert half is not None
+    assert (half.width, half.height) == (10, 7)  # of 6.5; halves go up
     tiny = resized(noise(400, 400), ImageLimits(max_base64_bytes=3_000), never)
     assert tiny is not None and tiny.width < 400
     assert resized(noise(40, 40), ImageLimits(max_base64_bytes=10), never) is None

@@ -74,7 +74,7 @@ async def test_failures_name_the_system_error_and_the_path(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     tool = write_tool(LocalWorkspace(tmp_path))
     assert await error(tool, path="file/x", content="") == f"EEXIST: file already exists, mkdir '{tmp_path}/file'"
-    assert await error(tool, path="file/x/y", content="") == (f"EEXIST: file already exists, mkdir '{tmp_path}/file/x'")
+    assert await error(tool, path="file/x/y", content="") == (f"ENOTDIR: not a directory, mkdir '{tmp_path}/file/x'")
     assert await error(tool, path=".", content="") == (f"EISDIR: illegal operation on a directory, open '{tmp_path}'")
     long = "n" * 300
     assert (await error(tool, path=long, content="")).startswith("ENAMETOOLONG: name too long, open")

@@ -161,7 +161,7 @@ def find_shell(files: Files, configured: str | None) -> str:
     Raises:
         ToolFault: the configured one does not exist, or there is none at all.
     """
-    if configured is not None:
+    if configured:
         if not _exists(files, configured):
             raise ToolFault(f"Custom shell path not found: {configured}")
         return configured

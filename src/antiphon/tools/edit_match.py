@@ -232,9 +232,9 @@ def _place(original: Original, edit: Edit, index: int, several: bool, path: str)
         return Replacement(exact[0], exact[0] + len(old), new, index)
     loose_old = loose_text(old)
     if exact:
-        count = original.loose.text.count(loose_old) if loose_old else 0
+        count = original.loose.text.count(loose_old) if loose_old else original.text.count(old)
         raise _ambiguous(count if count > 1 else len(exact), index, several, path)
-    loose = _occurrences(original.loose.text, loose_old) if loose_old.strip() else []
+    loose = _occurrences(original.loose.text, loose_old) if loose_old else []
     if not loose:
         raise _missing(edit, index, several, path)
     if len(loose) > 1:

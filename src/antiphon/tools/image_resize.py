@@ -113,9 +113,17 @@ def _lanczos() -> Any:
 
 
 def _fitting(size: tuple[int, int], limits: ImageLimits) -> tuple[int, int]:
+    """The largest size inside the limits with the same proportions; halves of a pixel are rounded up."""
     width, height = size
-    scale = min(1.0, limits.max_width / width, limits.max_height / height)
-    return max(1, round(width * scale)), max(1, round(height * scale))
+    if width <= limits.max_width and height <= limits.max_height:
+        return size
+    if width * limits.max_height >= height * limits.max_width:
+        return limits.max_width, max(1, _rounded(height * limits.max_width, width))
+    return max(1, _rounded(width * limits.max_height, height)), limits.max_height
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    return (2 * numerator + denominator) // (2 * denominator)
 
 
 def _candidates(image: Any, quality: int) -> Iterator[tuple[bytes, str]]:

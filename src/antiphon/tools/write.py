@@ -5,8 +5,6 @@ Source: tools specification, 3; pinned by conformance/tools/write.json.
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import Any
 
 from antiphon.core.wire import JsonObject
@@ -57,7 +55,5 @@ def _make_parent(workspace: Workspace, path: str) -> None:
     parent = paths.folder_of(path)
     try:
         workspace.files.make_folders(parent)
-    except NotADirectoryError as error:
-        refuse(FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) if error.errno else error, "mkdir", parent)
     except OSError as error:
         refuse(error, "mkdir", parent)
