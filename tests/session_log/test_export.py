@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import time
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.session_log.make import calls, counting_sources, forty_entries, result, says
+from tests.session_log.rich import fill
 
 from antiphon.core.messages import message_from_wire, user
 from antiphon.core.usage import Usage
 from antiphon.session_log import SessionLog, SessionStore
 from antiphon.session_log.export import fenced, session_html, session_markdown
+from antiphon.session_log.export.paint import painted
+from antiphon.session_log.export.prose import prose
 from antiphon.session_log.totals import context_usage, totals
 
 EVIL = '</pre><script>alert(1)</script><img src=x onerror="alert(2)">'
@@ -85,7 +93,8 @@ def test_the_page_needs_nothing_else(log: SessionLog) -> None:
     page = Page(session_html(log))
 
     assert ("src", "data:image/png;base64,iVBORw0KGgo=") in page.attributes
-    assert not {"script", "link", "iframe", "a"} & set(page.tags)
+    assert not {"script", "link", "iframe"} & set(page.tags)
+    assert all((value or "").startswith("#") for name, value in page.attributes if name == "href")
     assert any("default-src 'none'" in (value or "") for _, value in page.attributes)
 
 
@@ -134,3 +143,69 @@ def test_how_full_the_context_is_is_unknown_after_a_compaction(log: SessionLog) 
     log.append_message(says("b", usage={"input": 100}))
     assert context_usage(log.projection(), 1000).tokens == 100
     assert context_usage(log.projection(), 0).percent is None
+
+
+def test_a_call_is_shown_with_its_result_and_another_way_where_it_leaves(log: SessionLog) -> None:
+    html = session_html(fill(log))
+    page = Page(html)
+
+    assert page.open == []
+    edit = html[html.index(">edit<") : html.index(">src/other.py<")]
+    assert '<span class="del">-  12' in edit
+    assert "Replaced 1 block." in edit
+    assert "no longer shown to the model" in edit
+    assert (
+        html.index("What I would change")
+        < html.index("messages on another way: <bdi>Try it")
+        < html.index("Summary of another way")
+    )
+    hrefs = [value for name, value in page.attributes if name == "href" and value]
+    anchors = {f"#{value}" for name, value in page.attributes if name == "id"}
+    assert len(hrefs) > 20
+    assert set(hrefs) <= anchors, "every link leads somewhere"
+
+
+def test_the_page_says_what_was_spent(log: SessionLog) -> None:
+    words = Page(session_html(fill(log))).words
+
+    assert "132,210 (in 52,904 · cached 122,880 · out 2,335)" in words
+    assert "$0.0881" in words
+    assert "cache_warm: in 500 · $0.0005" in words
+    assert "claude-sonnet-4 · 8.2 s · in 1,234 · cached 20,480 · out 321 · $0.0146" in words
+
+
+@pytest.mark.parametrize("language", ["py", "ts", "sh", "sql", "html", "diff", "unheard-of"])
+@settings(max_examples=40)
+@given(st.text("ab1.\"'`#/*-<>!&= \n\\+@(é\U0001f600"))
+def test_paint_changes_no_character(language: str, code: str) -> None:
+    assert unescape(re.sub(r"</?span[^>]*>", "", painted(code, language))) == code
+
+
+def test_paint_knows_words_strings_and_comments() -> None:
+    assert painted('return "a" # b', "py") == (
+        '<span class="k">return</span> <span class="s">&quot;a&quot;</span> <span class="c"># b</span>'
+    )
+    assert painted("-a\n+b", "diff") == '<span class="del">-a</span>\n<span class="add">+b</span>'
+    assert painted("x = 1", "unheard-of") == "x = 1"
+
+
+@pytest.mark.parametrize("unit", ["<<", "'\"", "`", "**a", "|", "/*", "\x1b]", "1", "```\n", "#", '"""', "\\"])
+def test_long_lines_cost_what_they_are_long(unit: str) -> None:
+    """A pattern that looks at a line again and again would need minutes for these."""
+    start = time.process_time()
+    for language in ("py", "ts", "sh", "html"):
+        painted(unit * (50_000 // len(unit)), language)
+    prose(unit * (80_000 // len(unit)))
+
+    assert time.process_time() - start < 2
+
+
+def test_every_branch_of_a_deep_and_wide_tree_is_shown_once(log: SessionLog) -> None:
+    first = log.append_message(user("root"))
+    for number in range(300):
+        log.branch(first) if number % 2 else None
+        log.append_message(user(f"u{number}."))
+
+    words = Page(session_html(log)).words
+
+    assert all(words.count(f"u{number}.") in (2, 3) for number in range(300)), "in the tree, in the text, as a title"

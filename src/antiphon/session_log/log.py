@@ -157,6 +157,10 @@ class SessionLog:
         """
         return self._read(self._number(entry_id))
 
+    def entry_at(self, number: int) -> Entry:
+        """The entry with this number: entries are counted from 0 in file order (`table`)."""
+        return self._read(number)
+
     def entries(self) -> Iterator[Entry]:
         """All entries in file order, of every branch."""
         return (self._read(number) for number in range(len(self.table)))
