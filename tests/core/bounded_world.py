@@ -195,6 +195,7 @@ class World:
                 asks_request=self.bounds.hooks,
                 asks_finish=self.bounds.hooks,
                 asks_next=self.bounds.hooks,
+                polls_twice=self.bounds.hooks,
             ),
             transcript=Transcript(),
             toolbox=self.toolbox,

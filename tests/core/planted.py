@@ -140,6 +140,7 @@ def recorded(core: Core, packs: tuple[str, ...] = ("basic", "tools", "queues", "
     """Recorded scenarios of the reference are played by the whole loop. None are looked at if they are not there."""
     from tests.conformance.core_scenarios import run_pack
     from tests.conformance.run import cases_of, default_folder
+    from tests.core.other_machine import loop_on
 
     taken = 0
 
@@ -149,7 +150,7 @@ def recorded(core: Core, packs: tuple[str, ...] = ("basic", "tools", "queues", "
         assert taken < MOST_STEPS, "the run does not end"
         return core.step(state, given)
 
-    with _loop_on(bounded, core.table):
+    with loop_on(bounded, core.table):
         for pack in packs:
             path = default_folder("core") / f"{pack}.jsonl"
             if not path.exists():
@@ -179,27 +180,6 @@ def _at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def _loop_on(step: Step, table: Any) -> Iterator[None]:
-    """The loop runs on another machine."""
-    from antiphon.core import states
-    from antiphon.loop import driver, reading
-
-    places: tuple[tuple[Any, str, Any], ...] = (
-        (driver, "step", step),
-        (reading, "step", step),
-        (states, "decision_table", table),
-    )
-    before = [(place, name, getattr(place, name)) for place, name, _ in places]
-    try:
-        for place, name, value in places:
-            setattr(place, name, value)
-        yield
-    finally:
-        for place, name, value in before:
-            setattr(place, name, value)
 
 
 NETS: dict[str, Net] = {

@@ -197,8 +197,8 @@ PLANTED: tuple[Planted, ...] = (
         "StartTool(position, batch.calls[position]) for position in positions]",
         "StartTool(position, batch.calls[position]) for position in (*positions, positions[0])]",
     ),
-    Planted("executed calls are not counted", "batch", "    run = structs.replace(run, tally=batch.reserved)\n", ""),
-    Planted("ordered tools run together", "batch", " or any(run.toolbox.wants_order(c.name) for c in calls)", ""),
+    Planted("executed calls are not counted", "batch", "    run = structs.replace(run, tally=tally)\n", ""),
+    Planted("ordered tools run together", "batch", " or any(run.toolbox.wants_order(call.name) for call in calls)", ""),
     Planted("sequential mode is ignored", "batch", 'run.rules.tool_execution == "sequential" or ', ""),
     Planted("first call is skipped", "batch", "        looked_at=0,\n", "        looked_at=min(1, len(calls) - 1),\n"),
     # -- ends and results
@@ -209,7 +209,7 @@ PLANTED: tuple[Planted, ...] = (
         "    if batch.running:\n        return Executing(s.run, s.after, batch), commands\n",
         "",
     ),
-    Planted("running calls are never done", "batch", "running=batch.running - 1", "running=batch.running"),
+    Planted("running calls are never done", "batch", "running=batch.running - ended", "running=batch.running"),
     Planted(
         "one result is forgotten",
         "batch",
@@ -387,13 +387,13 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "steering is always asked again",
         "machine",
-        "Preparing(run, pending, not pending, asked, ends)",
+        "Preparing(run, pending, run.rules.polls_twice and not pending, asked, ends)",
         "Preparing(run, pending, True, asked, ends)",
     ),
     Planted(
         "steering is never asked again",
         "machine",
-        "Preparing(run, pending, not pending, asked, ends)",
+        "Preparing(run, pending, run.rules.polls_twice and not pending, asked, ends)",
         "Preparing(run, pending, False, asked, ends)",
     ),
     Planted(
@@ -470,8 +470,8 @@ PLANTED: tuple[Planted, ...] = (
     Planted(
         "failure of a streamed answer is announced again",
         "machine",
-        "_answer_done(run, message, _failed_after(run, message), announced=True)",
-        "_answer_done(run, message, _failed_after(run, message), announced=False)",
+        "_answer_done(run, message, calls, _failed_after(run, calls), announced=True)",
+        "_answer_done(run, message, calls, _failed_after(run, calls), announced=False)",
     ),
     Planted(
         "failed finish hook loses the results",

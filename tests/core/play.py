@@ -95,6 +95,7 @@ class Play:
             asks_request=hooks,
             asks_finish=hooks,
             asks_next=hooks,
+            polls_twice=hooks,
         )
         run = c.Run(
             rules=rules,

@@ -254,6 +254,7 @@ def play_story(world: RandomWorld) -> str:
         tools=world.tools,
         model=MODELS[0],
         sequential=world.sequential,
+        polls_twice=world.hooks,
         transcript=list(world.history),
     )
     return tale.tell(world.prompts, polls=world.polls_first)
@@ -313,6 +314,7 @@ def _prompt(world: RandomWorld, table: Callable[[Policy], Any], profile: Policy 
         asks_request=world.hooks,
         asks_finish=world.finish_hook,
         asks_next=world.hooks,
+        polls_twice=world.hooks,
     )
     run = c.Run(
         rules=rules,

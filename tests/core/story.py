@@ -91,6 +91,7 @@ class Story:
     tools: Any
     model: Model
     sequential: bool = False
+    polls_twice: bool = True
     level: Any = "off"
     transcript: list[Message] = field(default_factory=list[Message])
     new: list[Message] = field(default_factory=list[Message])
@@ -240,7 +241,7 @@ class Story:
                     raise Over(natural)
             if self.halted or (not asked and self.limit() is not None):
                 self.hand_back(pending, (), self.limit())
-            polls_again = not pending
+            polls_again = self.polls_twice and not pending
             update = w.prepare_next()
             gone = w.cleared(pending)
             pending = tuple(m for m in pending if not any(m is g for g in gone))

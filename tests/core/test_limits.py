@@ -113,14 +113,14 @@ def answer(why: Any, *calls: ToolCall, usage: Usage | None = None) -> AssistantM
 def test_usage_of_answers_and_results_is_added_up() -> None:
     tally = with_answer(NOTHING_USED, answer("toolUse", LOOK, usage=Usage(input=5, output=2)))
     tally = with_answer(tally, answer("stop", usage=Usage(input=7)))
-    tally = with_results(NO_LIMITS, tally, [LOOK], [result(usage=Usage(output=3))])
+    tally = with_results(NO_LIMITS, tally, answer("toolUse", LOOK), [result(usage=Usage(output=3))])
 
     assert tally.usage == Usage(input=12, output=5)
 
 
 def test_nothing_new_is_made_of_an_answer_that_used_nothing() -> None:
     assert with_answer(NOTHING_USED, answer("stop")) is NOTHING_USED
-    assert with_results(NO_LIMITS, NOTHING_USED, [LOOK], [result()]) is NOTHING_USED
+    assert with_results(NO_LIMITS, NOTHING_USED, answer("toolUse", LOOK), [result()]) is NOTHING_USED
 
 
 def test_truncated_answers_count_in_a_row() -> None:
@@ -145,16 +145,16 @@ def test_only_the_same_call_with_the_same_result_is_a_repetition(other: tuple[To
     """The id is not part of it: models make a new one each time. A changed result is progress."""
     limits = RunLimits(repeat_limit=9)
     same = ToolCall(id="z", name="look", arguments={"at": 1})
-    tally = with_results(limits, NOTHING_USED, [LOOK, same], [result(), result()])
+    tally = with_results(limits, NOTHING_USED, answer("toolUse", LOOK, same), [result(), result()])
     assert tally.repeated == 2
 
-    tally = with_results(limits, tally, [other[0]], [other[1]])
+    tally = with_results(limits, tally, answer("toolUse", other[0]), [other[1]])
     assert tally.repeated == 1
-    assert with_results(limits, tally, [LOOK], [result()]).repeated == 1
+    assert with_results(limits, tally, answer("toolUse", LOOK), [result()]).repeated == 1
 
 
 def test_repetition_costs_nothing_where_nobody_asks_for_it() -> None:
-    assert with_results(NO_LIMITS, Tally(turns=1), [LOOK], [result()]).last_call == b""
+    assert with_results(NO_LIMITS, Tally(turns=1), answer("toolUse", LOOK), [result()]).last_call == b""
 
 
 def test_a_budget_begins_with_nothing_used() -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.conformance.core_scenarios import record_of
 from tests.conformance.run import cases_of, default_folder
+from tests.core.other_machine import loop_on
 
 from antiphon.core import machine
 from antiphon.core import states as c
 from antiphon.core.policy import PROFILES, Policy
 from antiphon.core.trace import TraceChecker
-from antiphon.loop import driver, reading
 
 PACKS = ("agent", "basic", "declare", "failures", "hooks", "mixed", "queues", "tools")
 STEPS = [0]
@@ -43,12 +43,8 @@ def watched() -> Iterator[list[str]]:
         checkers[id(following)] = following, checker
         return following, commands
 
-    before = driver.step, reading.step
-    driver.step = reading.step = step
-    try:
+    with loop_on(step):
         yield said
-    finally:
-        driver.step, reading.step = before
 
 
 def played(pack: str, policy: Policy) -> list[str]:

@@ -403,6 +403,7 @@ class Agent:
                 asks_request=self.prepare_request is not None,
                 asks_finish=self.finish_turn is not None,
                 asks_next=self.prepare_next_turn is not None,
+                polls_twice=self.prepare_next_turn is not None,
             ),
             transcript=self._view.transcript,
             toolbox=self._toolbox,

@@ -97,6 +97,9 @@ class Queues:
         return bool(self.steering) or bool(self.follow_up)
 
 
+_change_by = CHANGES.get
+
+
 @final
 class RunAudience:
     """The agent as one run sees it (`loop.boundary.Audience`)."""
@@ -112,7 +115,7 @@ class RunAudience:
         listeners.begin_run()
 
     def tell(self, event: AgentEvent) -> Awaitable[None] | None:
-        change = CHANGES.get(type(event))
+        change = _change_by(type(event))
         if change is not None:
             change(self._view, event)
         only = self._listeners.only

@@ -14,7 +14,7 @@ from antiphon.core.calls import Outcome, SkipReason, result_message, skipped
 from antiphon.core.content import ToolCall
 from antiphon.core.events import MessageEnd, MessageStart, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from antiphon.core.growing import grown
-from antiphon.core.limits import may_start, with_call, without_calls
+from antiphon.core.limits import Tally, may_start, with_call, without_calls
 from antiphon.core.messages import AssistantMessage, ToolResultMessage
 from antiphon.core.policy import After
 from antiphon.core.states import (
@@ -41,11 +41,10 @@ Close = Callable[[Run, After, AssistantMessage, tuple[ToolResultMessage, ...], b
 
 def open_batch(message: AssistantMessage, calls: tuple[ToolCall, ...], run: Run) -> Batch:
     """A batch of which nothing has been looked at."""
-    ordered = run.rules.tool_execution == "sequential" or any(run.toolbox.wants_order(c.name) for c in calls)
     return Batch(
         message=message,
         calls=calls,
-        one_by_one=ordered,
+        one_by_one=len(calls) == 1 or _ordered(run, calls),
         doubles=_doubles(calls, run.rules.policy.duplicate_call_id),
         looked_at=0,
         running=0,
@@ -53,6 +52,10 @@ def open_batch(message: AssistantMessage, calls: tuple[ToolCall, ...], run: Run)
         ready=grown(),
         settled=grown(),
     )
+
+
+def _ordered(run: Run, calls: tuple[ToolCall, ...]) -> bool:
+    return run.rules.tool_execution == "sequential" or any(run.toolbox.wants_order(call.name) for call in calls)
 
 
 def _doubles(calls: tuple[ToolCall, ...], rule: str) -> frozenset[int]:
@@ -72,7 +75,7 @@ def look_at_next(run: Run, after: After, batch: Batch, at: int, commands: list[C
         position = batch.looked_at
         call = batch.calls[position]
         commands.append(_start_event(position, call))
-        batch = _looked(batch)
+        batch = structs.replace(batch, looked_at=position + 1)
         reason = _refused_at_once(run, batch, position, call)
         if reason == "limit":
             run, batch = _limited(run, batch, call.name)
@@ -106,8 +109,7 @@ def call_checked(s: Checking, i: Checked, close: Close) -> tuple[State, list[Com
         return look_at_next(run, s.after, batch, i.at, commands, close), commands
     reserved = with_call(run.rules.limits, batch.reserved, batch.calls[position].name)
     if batch.one_by_one:
-        batch = structs.replace(batch, reserved=reserved)
-        return _start(run, s.after, batch, (position,), i.at, commands, close)
+        return _start(run, s.after, batch, (position,), reserved, i.at, commands, close)
     batch = structs.replace(batch, reserved=reserved, ready=batch.ready.append(position))
     return look_at_next(run, s.after, batch, i.at, commands, close), commands
 
@@ -117,11 +119,18 @@ def _start_ready(run: Run, after: After, batch: Batch, at: int, commands: list[C
         return _maybe_close(run, after, batch, at, commands, close)
     ready = batch.ready.tuple()
     batch = structs.replace(batch, ready=grown())
-    return _start(run, after, batch, ready, at, commands, close)[0]
+    return _start(run, after, batch, ready, batch.reserved, at, commands, close)[0]
 
 
 def _start(
-    run: Run, after: After, batch: Batch, positions: tuple[int, ...], at: int, commands: list[Command], close: Close
+    run: Run,
+    after: After,
+    batch: Batch,
+    positions: tuple[int, ...],
+    tally: Tally,
+    at: int,
+    commands: list[Command],
+    close: Close,
 ) -> tuple[State, list[Command]]:
     """Begin these calls, unless the run was stopped in the meantime: then each is answered instead."""
     if run.stopped is not None or run.fault is not None:
@@ -131,8 +140,8 @@ def _start(
             batch = _settle(batch, position, _skip(run, batch.calls[position], reason), at, commands)
         return look_at_next(run, after, batch, at, commands, close), commands
     commands += [StartTool(position, batch.calls[position]) for position in positions]
-    run = structs.replace(run, tally=batch.reserved)
-    return Executing(run, after, structs.replace(batch, running=len(positions))), commands
+    run = structs.replace(run, tally=tally)
+    return Executing(run, after, structs.replace(batch, reserved=tally, running=len(positions))), commands
 
 
 def call_progressed(s: Executing, i: Progress) -> tuple[State, list[Command]]:
@@ -151,8 +160,7 @@ def call_progressed(s: Executing, i: Progress) -> tuple[State, list[Command]]:
 def call_finished(s: Executing, i: Finished, close: Close) -> tuple[State, list[Command]]:
     """A call that was begun is over."""
     commands: list[Command] = []
-    batch = _settle(s.batch, i.position, i.outcome, i.at, commands)
-    batch = structs.replace(batch, running=batch.running - 1)
+    batch = _settle(s.batch, i.position, i.outcome, i.at, commands, ended=1)
     if batch.running:
         return Executing(s.run, s.after, batch), commands
     return look_at_next(s.run, s.after, batch, i.at, commands, close), commands
@@ -215,11 +223,8 @@ def results_in_order(batch: Batch) -> tuple[ToolResultMessage, ...]:
     return tuple([result for result in results if result is not None])
 
 
-def _looked(batch: Batch) -> Batch:
-    return structs.replace(batch, looked_at=batch.looked_at + 1)
-
-
-def _settle(batch: Batch, position: int, outcome: Outcome, at: int, commands: list[Command]) -> Batch:
+def _settle(batch: Batch, position: int, outcome: Outcome, at: int, commands: list[Command], ended: int = 0) -> Batch:
+    """Tell the end of a call and keep its result. `ended`: 1 if it was running, else 0."""
     call = batch.calls[position]
     commands.append(
         ToolExecutionEnd(
@@ -234,7 +239,8 @@ def _settle(batch: Batch, position: int, outcome: Outcome, at: int, commands: li
     result = result_message(call, outcome, at)
     if batch.one_by_one:
         commands += (MessageStart(message=result), MessageEnd(message=result))
-    return structs.replace(batch, settled=batch.settled.append(Settled(position, outcome, result)))
+    settled = batch.settled.append(Settled(position, outcome, result))
+    return structs.replace(batch, settled=settled, running=batch.running - ended)
 
 
 def _start_event(position: int, call: ToolCall) -> ToolExecutionStart:

@@ -23,13 +23,13 @@ class Grown(Struct, Generic[T], frozen=True, gc=False, eq=False):
 
     def append(self, item: T) -> Grown[T]:
         """A window with one more item; this one still shows what it showed."""
-        items = self.items
-        if self.count == 0:
+        items, count = self.items, self.count
+        if count == 0:
             return Grown([item], 1)  # the empty one is shared by everybody
-        if len(items) != self.count:
-            items = items[: self.count]
+        if len(items) != count:
+            items = items[:count]
         items.append(item)
-        return Grown(items, self.count + 1)
+        return Grown(items, count + 1)
 
     def __len__(self) -> int:
         return self.count

@@ -10,7 +10,6 @@ from typing import final
 from msgspec import UNSET, Struct, structs
 from msgspec.json import Encoder
 
-from antiphon.core.content import ToolCall
 from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of
 from antiphon.core.policy import EndReason, RunLimits
 from antiphon.core.usage import NO_USAGE, Usage, add_usage, total_tokens
@@ -118,7 +117,7 @@ def with_answer(tally: Tally, message: AssistantMessage) -> Tally:
 
 
 def with_results(
-    limits: RunLimits, tally: Tally, calls: Sequence[ToolCall], results: Sequence[ToolResultMessage]
+    limits: RunLimits, tally: Tally, message: AssistantMessage, results: Sequence[ToolResultMessage]
 ) -> Tally:
     """The tally after a batch: usage of the results, and repetition if a bound asks for it."""
     usage = tally.usage
@@ -127,7 +126,7 @@ def with_results(
             usage = add_usage(usage, result.usage)
     last, repeated = tally.last_call, tally.repeated
     if limits.repeat_limit is not None:
-        for call, result in zip(calls, results, strict=False):
+        for call, result in zip(calls_of(message), results, strict=False):
             print_of_call = _PRINTS.encode([call.name, call.arguments, result.content, result.is_error])
             repeated = repeated + 1 if print_of_call == last else 1
             last = print_of_call

@@ -24,7 +24,7 @@ from antiphon.core.batch import (
     open_batch,
     refuse_all,
 )
-from antiphon.core.content import Content, Text
+from antiphon.core.content import Content, Text, ToolCall
 from antiphon.core.events import (
     AgentEnd,
     AgentStart,
@@ -219,10 +219,12 @@ def answered(s: Requesting | Responding, i: Answered) -> Step:
     after = after_response(run.rules.table, message.stop_reason, bool(calls))
     if after.then == "fail":
         message = _broken(message)
-    return _answer_done(run, message, after, announced=type(s) is Responding)
+    return _answer_done(run, message, calls, after, announced=type(s) is Responding)
 
 
-def _answer_done(run: Run, message: AssistantMessage, after: After, *, announced: bool) -> Step:
+def _answer_done(
+    run: Run, message: AssistantMessage, calls: tuple[ToolCall, ...], after: After, *, announced: bool
+) -> Step:
     commands: list[Command] = [] if announced else [MessageStart(message=message)]
     commands.append(MessageEnd(message=message))
     run = structs.replace(
@@ -232,20 +234,22 @@ def _answer_done(run: Run, message: AssistantMessage, after: After, *, announced
         tally=with_answer(run.tally, message),
     )
     if after.calls == "run":
-        batch = open_batch(message, calls_of(message), run)
+        batch = open_batch(message, calls, run)
         state = look_at_next(run, after, batch, int(message.timestamp), commands, _calls_closed)
         return state, commands
-    return _without_calls(run, message, after, commands)
+    return _without_calls(run, message, calls, after, commands)
 
 
-def _without_calls(run: Run, message: AssistantMessage, after: After, commands: list[Command]) -> Step:
+def _without_calls(
+    run: Run, message: AssistantMessage, calls: tuple[ToolCall, ...], after: After, commands: list[Command]
+) -> Step:
     """No call runs: refuse them, leave them, or there are none."""
     results: tuple[ToolResultMessage, ...] = ()
     refused = after.calls == "refuse"
     if refused:
-        results = refuse_all(run, message, calls_of(message), after.skip, int(message.timestamp), commands)
+        results = refuse_all(run, message, calls, after.skip, int(message.timestamp), commands)
         after = _length_retry(run, after)
-        run = structs.replace(run, tally=with_results(run.rules.limits, run.tally, calls_of(message), results))
+        run = structs.replace(run, tally=with_results(run.rules.limits, run.tally, message, results))
     tools_left = refused and after.then == "go on"
     state = _finish(run, after, message, results, tools_left, terminated=False, commands=commands)
     return state, commands
@@ -273,7 +277,7 @@ def _calls_closed(
     commands: list[Command],
 ) -> State:
     """All calls are settled. Tools ask for a further request, unless every result says that it is not needed."""
-    tally = with_results(run.rules.limits, run.tally, calls_of(message), results)
+    tally = with_results(run.rules.limits, run.tally, message, results)
     run = run if tally is run.tally else structs.replace(run, tally=tally)
     return _finish(run, after, message, results, not unanimous, terminated=unanimous, commands=commands)
 
@@ -356,7 +360,7 @@ def _toward_next(
     if stopped or limit is not None:
         reason = _stop_reason(run, "aborted") if limit is None or stopped else limit.name
         return _give_back(run, pending, (), reason, None if stopped else limit)
-    state = Preparing(run, pending, not pending, asked, ends)
+    state = Preparing(run, pending, run.rules.polls_twice and not pending, asked, ends)
     if turn is None:
         return next_turn_prepared(state, Prepared(None, at))
     return state, [PrepareNext(turn)]
@@ -410,7 +414,7 @@ def request_failed(s: Opening | Composing | Asking | Requesting, i: Fault) -> St
     if run.stopped is not None and run.rules.policy.check_abort_before_request and type(s) is not Requesting:
         return _close_unanswered(run, i.at, [])  # nothing was asked, so there is no answer to keep
     message = _failure(run, i.text, (), i.at)
-    return _answer_done(run, message, _failed_after(run, message), announced=False)
+    return _answer_done(run, message, (), _failed_after(run, ()), announced=False)
 
 
 def answer_failed(s: Responding, i: Fault) -> Step:
@@ -419,7 +423,8 @@ def answer_failed(s: Responding, i: Fault) -> Step:
         return _failure_sequence(s.run, i)
     run = _struck(s.run, i)
     message = _failure(run, i.text, s.answer.content, i.at)
-    return _answer_done(run, message, _failed_after(run, message), announced=True)
+    calls = calls_of(message)
+    return _answer_done(run, message, calls, _failed_after(run, calls), announced=True)
 
 
 def calls_failed(s: Checking | Executing, i: Fault) -> Step:
@@ -504,8 +509,8 @@ def _failure(run: Run, text: str, content: Content, at: int) -> AssistantMessage
     )
 
 
-def _failed_after(run: Run, failure: AssistantMessage) -> After:
-    return after_response(run.rules.table, failure.stop_reason, bool(calls_of(failure)))
+def _failed_after(run: Run, calls: tuple[ToolCall, ...]) -> After:
+    return after_response(run.rules.table, "error" if run.stopped is None else "aborted", bool(calls))
 
 
 def _close_unanswered(run: Run, at: int, commands: list[Command]) -> Step:

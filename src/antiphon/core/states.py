@@ -7,9 +7,9 @@ Commands are either events (to be told to everybody) or questions. A list of com
 at its end, and the state waits for its answer.
 
 `gc=False`: these values are trees and soon gone, so the cycle collector need not visit them; with a thousand runs at
-once that is half of the time. What may outlive its step (a run, its prompt, its questions, its end: the traceback of an exception
-keeps them) and leads to tools, and so to whatever a host has made of them, is visited: an unvisited link would keep a
-cycle for ever.
+once that is half of the time. What may outlive its step (a run, its prompt, its questions, its end: the traceback of an
+exception keeps them) and leads to tools, and so to whatever a host has made of them, is visited: an unvisited link
+would keep a cycle for ever.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ QueueName: TypeAlias = Literal["steering", "follow_up"]
 
 @final
 class Rules(Struct, frozen=True, kw_only=True, gc=False):
-    """What stays the same for a whole run. `asks_…`: is there a hook that answers this question?"""
+    """What stays the same for a whole run. `asks_…`: is there a hook that answers this question? `polls_twice`: may a
+    queue that was found empty be filled while the next turn is prepared?
+    """
 
     policy: Policy
     limits: RunLimits
@@ -47,6 +49,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     asks_request: bool = True
     asks_finish: bool = True
     asks_next: bool = True
+    polls_twice: bool = True
 
 
 def rules_of(
@@ -57,6 +60,7 @@ def rules_of(
     asks_request: bool = True,
     asks_finish: bool = True,
     asks_next: bool = True,
+    polls_twice: bool = True,
 ) -> Rules:
     """The rules of a run; without limits of its own it has those of the policy."""
     return Rules(
@@ -67,6 +71,7 @@ def rules_of(
         asks_request=asks_request,
         asks_finish=asks_finish,
         asks_next=asks_next,
+        polls_twice=polls_twice,
     )
 
 

@@ -9,11 +9,13 @@ The replayed system state rides along: it is computed once and then updated by e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import final, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast, final, overload
 
 from antiphon.core.messages import HostMessage, Message, SystemMessage
 from antiphon.core.system_state import SystemState
+
+_new: Callable[[type[Any]], Any] = object.__new__
 
 
 @final
@@ -39,20 +41,21 @@ class Transcript(Sequence[Message]):
 
     def append(self, message: Message) -> Transcript:
         """A transcript with one more message. O(1), unless this window was extended before (then O(n))."""
-        longer = Transcript.__new__(Transcript)
-        items = self._items
-        if len(items) == self._length:
+        longer: Transcript = _new(Transcript)
+        items, length = self._items, self._length
+        if len(items) == length:
             items.append(message)
-        elif items[self._length] is not message:  # extended by somebody else, and differently
-            items = [*items[: self._length], message]
-        kind = type(message)
+        elif items[length] is not message:  # extended by somebody else, and differently
+            items = [*items[:length], message]
         longer._items = items
-        longer._length = self._length + 1
-        longer._hosts = self._hosts + 1 if kind is HostMessage else self._hosts
-        system = self._system
-        longer._system = system
-        if system is not None and isinstance(message, SystemMessage):
-            longer._system = system.apply(message)
+        longer._length = length + 1
+        longer._hosts = self._hosts
+        longer._system = self._system
+        kind = type(message)
+        if kind is HostMessage:
+            longer._hosts += 1
+        elif kind is SystemMessage and self._system is not None:
+            longer._system = self._system.apply(cast("SystemMessage", message))
         return longer
 
     def extend(self, messages: Iterable[Message]) -> Transcript:

@@ -16,7 +16,9 @@ from antiphon.core.calls import CutReason
 from antiphon.core.events import AgentEvent
 from antiphon.core.hooks import Context
 from antiphon.core.messages import Message
-from antiphon.core.states import Fault, Input
+from antiphon.core.ports import ModelRequest, ModelStream
+from antiphon.core.states import Fault, Idle, Input, Run, State
+from antiphon.errors import ProtocolError
 from antiphon.loop.abort import AbortableSignal
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.leash import Cut, Leash, LetGo, foreign_cancelled
@@ -74,6 +76,13 @@ class Audience(Protocol):
         ...
 
 
+class Standing(Protocol):
+    """Where the machine stands, and whom it asks for answers: the reader of an answer moves it on with each piece."""
+
+    state: State
+    stream: ModelStream
+
+
 @final
 class Boundary:
     """What a run needs to call foreign code safely. `raises`: what escapes from it is raised to the caller."""
@@ -91,11 +100,13 @@ class Boundary:
         "inbox",
         "leash",
         "loop",
+        "now",
         "policy",
         "pump",
         "pump_fault",
         "raises",
         "ready",
+        "run",
         "sequence_told",
         "signal",
         "struck",
@@ -108,7 +119,6 @@ class Boundary:
         config: LoopConfig,
         signal: AbortableSignal,
         audience: Audience,
-        context: Callable[[], Context],
         inbox: deque[Input],
         tell_progress: Callable[[], Coroutine[Any, Any, None]],
         *,
@@ -118,6 +128,8 @@ class Boundary:
         self.policy = config.policy
         self.signal = signal
         self.audience = audience
+        self.now = config.clock.now_ms
+        self.run: Standing = _NOWHERE
         self.raises = raises
         self.aborted = False
         self.loop = asyncio.get_running_loop()
@@ -132,7 +144,7 @@ class Boundary:
             policy=config.policy,
             clock=config.clock,
             after_hook=config.after_tool_call,
-            context=context,
+            context=self._context,
             leash=self.leash,
         )
         self.ready: dict[int, Ready] = {}
@@ -153,6 +165,11 @@ class Boundary:
         self.calls.dissolve()
         self.leash.dissolve()
         self.pump = Pump(self.loop, _no_progress)
+        self.run = _NOWHERE
+
+    def _context(self) -> Context:
+        run: Run | None = getattr(self.run.state, "run", None)
+        return Context() if run is None else run.context
 
     def _must_not_be_cut(self) -> bool:
         """A store may finish writing; a lone call that was told to stop has a time limit of its own."""
@@ -161,9 +178,6 @@ class Boundary:
     def runs_in(self, task: asyncio.Task[Any]) -> bool:
         """Does this task do a part of the run, so that the run waits for it?"""
         return self.pump.runs_in(task) or self.calls.runs_in(task)
-
-    def now(self) -> int:
-        return self.config.clock.now_ms()
 
     def note(self, where: str, error: BaseException, event: AgentEvent | None = None) -> None:
         """Record what foreign code did, and report it once."""
@@ -312,6 +326,22 @@ class Boundary:
             self.signal.abort("cancelled")
         self.leash.rest()
         self.leash.pull_after(self.config.close_timeout)
+
+
+def _no_stream(_request: ModelRequest) -> Any:
+    raise ProtocolError("this run asks nothing more, it has ended")
+
+
+@final
+class _Nowhere:
+    """The place of a run that has ended, for what still refers to it."""
+
+    def __init__(self) -> None:
+        self.state: State = Idle()
+        self.stream: ModelStream = _no_stream
+
+
+_NOWHERE = _Nowhere()
 
 
 def _unheard(_where: str, _error: BaseException, _event: AgentEvent | None) -> None:

@@ -18,8 +18,7 @@ from msgspec import UNSET
 
 from antiphon.core import states as c
 from antiphon.core.events import AgentEvent
-from antiphon.core.hooks import Context
-from antiphon.core.machine import step
+from antiphon.core.machine import RULES, step
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelStream
 from antiphon.core.response_events import Start
@@ -38,7 +37,7 @@ class Driver:
     closed.
     """
 
-    __slots__ = ("_boundary", "_deadline", "_exiting", "_inbox", "_interrupted", "_stream", "state")
+    __slots__ = ("_boundary", "_deadline", "_exiting", "_inbox", "_interrupted", "state", "stream")
 
     def __init__(
         self,
@@ -51,10 +50,9 @@ class Driver:
     ) -> None:
         self.state: c.State = c.Idle()
         self._inbox: deque[c.Input] = deque()
-        self._boundary = Boundary(
-            config, signal, audience, self._context, self._inbox, self._tell_progress, raises=raises
-        )
-        self._stream = stream
+        self._boundary = Boundary(config, signal, audience, self._inbox, self._tell_progress, raises=raises)
+        self._boundary.run = self
+        self.stream = stream
         self._interrupted = False
         self._exiting = False
         self._deadline: asyncio.TimerHandle | asyncio.Task[None] | None = None
@@ -95,10 +93,11 @@ class Driver:
     async def _until_ended(self, prompt: c.Prompt) -> None:
         """Tell the events, ask the question, take one step with the answer; and again.
 
-        One function instead of three: this is the hot road, and each call on it would be paid several times a turn.
+        One function instead of three, with names that are local and without `step` around the table: this is the hot
+        road, and whatever stands on it is paid several times a turn.
         """
-        b, tell = self._boundary, self._boundary.audience.tell
-        told: c.Input = prompt
+        b, tell, performer, preparing = self._boundary, self._boundary.audience.tell, PERFORM.get, c.Preparing
+        progress: c.Progress | None = None
         command: Any
         given: Any
         self.state, commands = step(self.state, prompt)
@@ -107,18 +106,18 @@ class Driver:
             if b.exit is not None and not self._exiting:
                 self._exiting = True
                 given, commands = await self._withdraw(b.exit, commands), []
-            for index, command in enumerate(commands):
-                perform = PERFORM.get(type(command))
+            rest = iter(commands)
+            for command in rest:
+                perform = performer(type(command))
                 if perform is not None:
-                    given = perform(self, command)
-                    if type(given) is CoroutineType:
-                        given = await given
-                    if given is not None:
-                        break
-                    continue
-                if type(command) is c.Deliver:  # the message leaves its queue for good, then everybody hears of it
-                    b.audience.delivered()
-                    command = command.event
+                    if perform is not _delivered:
+                        given = perform(b, command)
+                        if type(given) is CoroutineType:
+                            given = await given
+                        if given is not None:
+                            break
+                        continue
+                    command = _delivered(b, command)
                 try:
                     waiting = tell(command)
                     if waiting is None:
@@ -127,24 +126,31 @@ class Driver:
                 except BaseException as error:  # noqa: BLE001 - the border to listeners
                     fault = b.listener_failed(error, command)
                 if fault is not None:
-                    given = await self._withdraw(fault, commands[index + 1 :])
+                    given = await self._withdraw(fault, [*rest])
                     break
-            if type(told) is c.Progress:
-                b.calls.told(told.position)
+            if progress is not None:
+                b.calls.told(progress.position)
+                progress = None
             if given is None:
                 if type(self.state) is c.Ended:
                     return
                 given = await self._news()
-            if b.aborted or type(self.state) is c.Preparing:
+                if type(given) is c.Progress:
+                    progress = given
+            if b.aborted or type(self.state) is preparing:
                 self._noticed()
-            told = given
-            try:
-                self.state, commands = step(self.state, given)
+            try:  # no local name for the state: the traceback of a listener's failure would keep it, and so all tools
+                self.state, commands = RULES[type(self.state)][type(given)](self.state, given)
             except Exception as error:  # noqa: BLE001 - foreign code gave what no rule can use
                 commands = self._unusable(given, error)
 
     def _unusable(self, given: c.Input, error: Exception) -> list[c.Command]:
         """The machine stumbled over an answer and stands where it stood: it is told of a failure instead."""
+        if isinstance(error, KeyError):
+            try:
+                step(self.state, given)
+            except Exception as exact:  # noqa: BLE001 - says which input it was that no rule was found for
+                error = exact
         where = _ANSWERED_BY.get(type(given))
         if where is not None:
             given = self._boundary.failed(where, error)
@@ -177,36 +183,12 @@ class Driver:
             elif b.policy.fault_closing == "failure sequence" or kind in _ASK or kind is c.CallModel:
                 continue
             elif kind is c.GiveBack or kind is c.Commit:
-                PERFORM[kind](self, command)
+                PERFORM[kind](b, command)
             else:
                 if kind is c.Deliver:
-                    b.audience.delivered()
-                    command = cast("c.Deliver", command).event
+                    command = _delivered(b, cast("c.Deliver", command))
                 await b.tell(cast("AgentEvent", command))
         return b.fault(fault, tuple(withdrawn))
-
-    def _commit(self, _command: c.Commit) -> None:
-        self._boundary.audience.commit()
-
-    def _give_back(self, command: c.GiveBack) -> None:
-        b = self._boundary
-        b.undelivered += (*b.audience.give_back(command.leased), *command.prepared)
-
-    def _question(self, command: Any) -> Any:
-        return _ASK[type(command)](self._boundary, command)
-
-    def _call_model(self, command: c.CallModel) -> Any:
-        return read_response(self._boundary, self, self._stream, command)
-
-    def _start_tool(self, command: c.StartTool) -> Any:
-        """Several calls get a task each; a lone one is stepped right here."""
-        b, batch = self._boundary, cast("c.Executing", self.state).batch
-        b.calls.message = batch.message
-        call = b.calls.begin(command.position, b.ready.pop(command.position), b.signal)
-        if batch.running == 1:
-            return run_alone(b, call)
-        call.begin_task()
-        return None
 
     async def _tell_progress(self) -> None:
         """What the pump does: the only place besides the main road where the machine is stepped."""
@@ -235,10 +217,6 @@ class Driver:
             finally:
                 b.woken = None
         return self._inbox.popleft()
-
-    def _context(self) -> Context:
-        run: c.Run | None = getattr(self.state, "run", None)
-        return Context() if run is None else run.context
 
     def _set_deadline(self, seconds: float | None) -> None:
         b = self._boundary
@@ -282,6 +260,31 @@ class Driver:
         return self._boundary.runs_in(task)
 
 
+def _commit(b: Boundary, _command: c.Commit) -> None:
+    b.audience.commit()
+
+
+def _give_back(b: Boundary, command: c.GiveBack) -> None:
+    b.undelivered += (*b.audience.give_back(command.leased), *command.prepared)
+
+
+def _delivered(b: Boundary, command: c.Deliver) -> AgentEvent:
+    """The message leaves its queue for good; then everybody hears of it, by the event that this gives."""
+    b.audience.delivered()
+    return command.event
+
+
+def _start_tool(b: Boundary, command: c.StartTool) -> Any:
+    """Several calls get a task each; a lone one is stepped right here."""
+    batch = cast("c.Executing", b.run.state).batch
+    b.calls.message = batch.message
+    call = b.calls.begin(command.position, b.ready.pop(command.position), b.signal)
+    if batch.running == 1:
+        return run_alone(b, call)
+    call.begin_task()
+    return None
+
+
 def _last_error(messages: tuple[Any, ...]) -> str | None:
     for message in reversed(messages):
         if type(message) is AssistantMessage:
@@ -309,11 +312,14 @@ _ANSWERED_BY: dict[type, str] = {
 
 _EMPTY_START = Start(message=AssistantMessage(content=(), stop_reason="pending"))
 
-PERFORM: dict[type, Callable[[Driver, Any], Any]] = {
-    **dict.fromkeys(_ASK, Driver._question),
-    c.CallModel: Driver._call_model,
-    c.StartTool: Driver._start_tool,
-    c.Commit: Driver._commit,
-    c.GiveBack: Driver._give_back,
+PERFORM: dict[type, Callable[[Boundary, Any], Any]] = {
+    **_ASK,
+    c.CallModel: read_response,
+    c.StartTool: _start_tool,
+    c.Commit: _commit,
+    c.GiveBack: _give_back,
+    c.Deliver: _delivered,
 }
-"""How a command that is no event is performed: gives an input, a coroutine of one, or nothing."""
+"""How a command that is no event is performed: gives an input, a coroutine of one, or nothing; or (`Deliver`) the event
+that it carries.
+"""

@@ -86,6 +86,7 @@ def begin(context: Context, config: LoopConfig) -> Run:
             asks_request=config.prepare_request is not None,
             asks_finish=_may_take_or_end(config),
             asks_next=config.prepare_next_turn is not None,
+            polls_twice=config.prepare_next_turn is not None or config.get_steering_messages is not None,
         ),
         transcript=Transcript(context.messages),
         toolbox=Toolbox(context.tools),

@@ -7,13 +7,12 @@ call of the audience. A task switch happens only where the stream or a listener 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from antiphon.core.machine import step
+from antiphon.core.machine import RULES, step
 from antiphon.core.messages import AssistantMessage
-from antiphon.core.ports import ModelStream
 from antiphon.core.response_events import Done, Failed
-from antiphon.core.states import Answered, CallModel, Input, State
+from antiphon.core.states import Answered, CallModel, Input
 from antiphon.core.usage import Usage
 from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
@@ -26,23 +25,17 @@ class ListenerEnds(Exception):
     """A listener's failure ends the run while a response is read; `__cause__` is what it raised."""
 
 
-class Position(Protocol):
-    """Where the machine stands: the reader moves it on with each piece of the answer."""
-
-    state: State
-
-
-async def read_response(b: Boundary, position: Position, stream: ModelStream, command: CallModel) -> Input:
+async def read_response(b: Boundary, command: CallModel) -> Input:
     """Ask the model and read its answer. Gives the answer, or a fault."""
     events: Any = None
     answer: AssistantMessage | None = None
     failed: BaseException | None = None
     b.leash.stream_is_open = True
     try:
-        events = stream(command.request)
+        events = b.run.stream(command.request)
         if not hasattr(events, "__aiter__"):
             events = await b.leash.hold(_opening(events))
-        answer = await _read(b, position, events)
+        answer = await _read(b, events)
         if answer is None:
             answer = await _result_of(b, events)
         answer = _final(answer)
@@ -99,10 +92,10 @@ def _final(message: Any) -> AssistantMessage:
     return message
 
 
-async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessage | None:
+async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
     """The final message, or none if the stream just ended."""
     following = events.__aiter__().__anext__
-    tell = b.audience.tell
+    position, tell = b.run, b.audience.tell
     while True:
         pending = following()
         try:  # stepped by hand: an event that is there already costs no wait
@@ -126,7 +119,10 @@ async def _read(b: Boundary, position: Position, events: Any) -> AssistantMessag
             return event.message  # type: ignore[no-any-return]  # its type was checked
         if kind is Failed:
             return event.error  # type: ignore[no-any-return]  # its type was checked
-        position.state, commands = step(position.state, event)
+        try:
+            position.state, commands = RULES[type(position.state)][kind](position.state, event)
+        except KeyError:
+            position.state, commands = step(position.state, event)  # says what no rule was found for
         command: Any
         for command in commands:
             try:
