@@ -75,3 +75,29 @@ def test_it_runs_through_both_doors_and_survives_a_reader_that_goes(door: str) -
 
     assert done.stdout.startswith("04")
     assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_without_chinese_gets_question_marks() -> None:
+    command = [sys.executable, "-m", "antiphon.course", "list", "--language", "zh"]
+
+    done = subprocess.run(command, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("04  ?")
+
+
+def test_without_pytest_it_names_the_extra_that_brings_it(tmp_path: Path) -> None:
+    program = """
+import sys
+sys.modules["pytest"] = None
+from antiphon.course.command import run
+run(["practice", "04", sys.argv[1]])
+sys.exit(run(["verify", "04", sys.argv[1]]))
+"""
+
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "model"], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "antiphon course: the tests of the course need pytest; it comes with the extra course: "
+        "pip install '.[course]' in a checkout\n"
+    )

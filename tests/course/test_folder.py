@@ -72,6 +72,18 @@ def test_changed_and_missing_tests_are_noticed(tmp_path: Path) -> None:
     assert folder.changed_tests() == ["tests/stage.py", "tests/test_step_1_plain_stop.py"]
 
 
+@pytest.mark.parametrize("digests", [b"", b"\xff\xfe", b"nothing  tests/stage.py\n", None])
+def test_digests_that_are_gone_or_cut_are_noticed(tmp_path: Path, digests: bytes | None) -> None:
+    make_folder(LOOP, tmp_path / "loop", "en")
+    file = tmp_path / "loop/tests.sha256"
+    if digests is None:
+        file.unlink()
+    else:
+        file.write_bytes(digests)
+
+    assert open_folder(tmp_path / "loop", LOOP).changed_tests() == ["tests.sha256"]
+
+
 def test_the_digest_file_is_one_that_sha256sum_reads(tmp_path: Path) -> None:
     make_folder(LOOP, tmp_path / "loop", "zh")
 

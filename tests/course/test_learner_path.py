@@ -6,6 +6,7 @@ Every test here runs pytest in a child process, as `antiphon course verify` does
 from __future__ import annotations
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ def test_a_loop_with_two_steps_done(
     assert lines["parallel_tools"] == lines["cancel_and_limit"] == "wrong"
     assert "next: non_executing_end" in told
     assert "saboteurs caught" in told
-    assert "wait: the test that has to catch them does not pass yet" in told
+    assert "waiting until more is written: " in told
+    assert "missed:" not in told  # one of those that wait needs step 5 to do its harm
 
 
 def test_sabotage_shows_the_test_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +96,20 @@ def test_sabotage_shows_the_test_that_fails(capsys: pytest.CaptureFixture[str]) 
     assert code == 0
     assert "test_non_executing_end_length_with_calls: assert 2 == 0" in told
     assert told.endswith("caught by the test that is meant for it\n")
+
+
+def test_sabotage_of_an_open_file_says_that_nothing_can_be_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_folder(CHAPTERS["07"], tmp_path / "folder", "en")
+
+    assert run(["sabotage", "07", "length-executes", str(tmp_path / "folder")]) == 1
+
+    told = capsys.readouterr().out.split("\n")
+    assert told[1:3] == [
+        "  40 tests fail without it, too",
+        "nothing can be said yet: test_non_executing_end_length_with_calls has to pass before it can catch anything",
+    ]
 
 
 @pytest.mark.slow
@@ -108,7 +124,7 @@ def test_no_saboteur_breaks_only_a_test_of_an_earlier_step(tmp_path: Path, name:
 
 
 def failing(runs: list[TestRun]) -> set[str]:
-    return {run.test for run in runs if run.ending != "passed"}
+    return {run.test for run in runs if run.saboteur and run.ending != "passed"}
 
 
 @pytest.mark.slow
@@ -118,6 +134,11 @@ def failing(runs: list[TestRun]) -> set[str]:
         ("def broken(:\n", "SyntaxError"),
         ("import antiphon_nowhere\n", "ModuleNotFoundError"),
         ("async def run_agent_loop(options):\n    while True:\n        pass\n", "does not come to an end"),
+        ("import sys\nsys.exit(3)\n", "the file ends the program while it is loaded: SystemExit(3)"),
+        (
+            "import sys\nasync def run_agent_loop(options):\n    sys.exit(3)\n",
+            "the code ends the whole program: sys.exit(3)",
+        ),
     ],
 )
 def test_a_broken_file_is_told_in_one_line(
@@ -131,3 +152,78 @@ def test_a_broken_file_is_told_in_one_line(
     assert run(["verify", "07", str(tmp_path / "folder")]) == 1
 
     assert says in capsys.readouterr().out
+
+
+SWALLOWS = """
+async def run_agent_loop(options):
+    while True:
+        try:
+            while True:
+                try:
+                    while True:
+                        pass
+                except BaseException:
+                    pass
+        except BaseException:
+            pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import os\nos._exit(7)\n", "the process of the tests was ended (code 7); does your file call os._exit?"),
+        ("async def run_agent_loop(options):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+        (SWALLOWS, "a test does not come to an end and swallows what should end it; is there an except BaseException?"),
+    ],
+    ids=["exit", "interrupt", "swallows"],
+)
+def test_tests_that_break_off_are_no_verdict(
+    tmp_path: Path, text: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_folder(CHAPTERS["07"], tmp_path / "folder", "en")
+    (tmp_path / "folder/my_agent/agent_loop.py").write_text(text)
+    conftest = tmp_path / "folder/tests/conftest.py"
+    hurried = conftest.read_text().replace("DEADLINE_SECONDS = 10.0", "DEADLINE_SECONDS = 0.3")
+    conftest.write_text(hurried)
+    seal(tmp_path / "folder", "tests/conftest.py", hurried)
+
+    assert run(["verify", "07", str(tmp_path / "folder")]) == 2
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"antiphon course: the tests in {tmp_path / 'folder'} broke off: {says}\n"
+
+
+def seal(folder: Path, path: str, text: str) -> None:
+    """Write the digest of this text, as if it had been put there at the start."""
+    lines = (folder / "tests.sha256").read_text().split("\n")
+    digest = sha256(text.encode()).hexdigest()
+    (folder / "tests.sha256").write_text(
+        "\n".join(f"{digest}  {path}" if line.endswith(f"  {path}") else line for line in lines)
+    )
+
+
+@pytest.mark.slow
+def test_broken_tests_are_named_when_they_break_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_folder(CHAPTERS["07"], tmp_path / "folder", "en", solved=True)
+    (tmp_path / "folder/tests/stage.py").write_text("improt asyncio\n")
+
+    assert run(["verify", "07", str(tmp_path / "folder")]) == 2
+
+    assert capsys.readouterr().err.endswith("changed here: tests/stage.py; make another folder\n")
+
+
+@pytest.mark.slow
+def test_a_folder_in_chinese_with_blanks_and_windows_line_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "我的 循环 ü"
+    make_folder(CHAPTERS["07"], folder, "zh", solved=True)
+    solution = folder / "my_agent/agent_loop.py"
+    solution.write_bytes(b"\xef\xbb\xbf" + solution.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert run(["verify", "07", str(folder)]) == 0
+
+    assert capsys.readouterr().out.endswith("第 07 章已完成\n")

@@ -6,13 +6,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 from antiphon.course.kit.chapters import LANGUAGES, Chapter, Language, chapter
-from antiphon.course.kit.folder import make_folder, open_folder
+from antiphon.course.kit.folder import Folder, make_folder, open_folder
 from antiphon.course.kit.render import source
 from antiphon.course.kit.report import caught, list_lines, sabotage_lines, verdict_lines
-from antiphon.course.kit.running import run_tests
+from antiphon.course.kit.running import TestRun, run_tests
 from antiphon.course.kit.verdict import judge
 from antiphon.course.saboteurs import ALL, SABOTEURS, Saboteur
 from antiphon.errors import ConfigurationError, UserError
@@ -35,6 +36,8 @@ MADE = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run one `antiphon course` command line; gives the exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # a terminal that cannot show Chinese gets question marks
+        sys.stdout.reconfigure(errors="replace")
     try:
         words, language = _language(arguments)
         if not words or words[0] in ("help", "--help", "-h"):
@@ -99,9 +102,20 @@ def _practice(words: Sequence[str], language: Language | None) -> int:
 def _verify(words: Sequence[str], language: Language | None) -> int:
     _needs(words, "verify 07 DIR", 2, 2)
     folder = open_folder(Path(words[1]), chapter(words[0]))
-    verdict = judge(folder.chapter, run_tests(folder.path, sabotage=ALL))
+    verdict = judge(folder.chapter, _tried(folder, ALL))
     _say(verdict_lines(folder.chapter, verdict, folder.changed_tests(), language or folder.language))
     return 0 if verdict.finished else 1
+
+
+def _tried(folder: Folder, sabotage: str) -> list[TestRun]:
+    """The tests of a folder. If they break off, changed ones are the likely reason, so they are named."""
+    try:
+        return run_tests(folder.path, sabotage=sabotage)
+    except ConfigurationError as error:
+        changed = folder.changed_tests()
+        if not changed:
+            raise
+        raise ConfigurationError(f"{error}; changed here: {', '.join(changed)}; make another folder") from error
 
 
 def _sabotage(words: Sequence[str], language: Language | None) -> int:
@@ -109,16 +123,15 @@ def _sabotage(words: Sequence[str], language: Language | None) -> int:
     wanted = chapter(words[0])
     saboteur = _saboteur(wanted, words[1])
     if len(words) == 3:
-        folder = open_folder(Path(words[2]), wanted)
-        return _break(saboteur, folder.path, language or folder.language)
+        return _break(saboteur, open_folder(Path(words[2]), wanted), language)
     with tempfile.TemporaryDirectory(prefix="antiphon-course-") as made:
         make_folder(wanted, Path(made), language or "en", solved=True)
-        return _break(saboteur, Path(made), language or "en")
+        return _break(saboteur, open_folder(Path(made), wanted), language)
 
 
-def _break(saboteur: Saboteur, folder: Path, language: Language) -> int:
-    runs = run_tests(folder, sabotage=saboteur.name)
-    _say(sabotage_lines(saboteur, runs, language))
+def _break(saboteur: Saboteur, folder: Folder, language: Language | None) -> int:
+    runs = _tried(folder, saboteur.name)
+    _say(sabotage_lines(saboteur, runs, language or folder.language))
     return 0 if caught(saboteur, runs) else 1
 
 

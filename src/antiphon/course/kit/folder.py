@@ -16,27 +16,43 @@ from antiphon.errors import ConfigurationError
 
 CARD = "course.json"
 DIGESTS = "tests.sha256"
+CONFTEST = "tests/conftest.py"
 
 
 def files_of(chapter: Chapter, language: Language, *, solved: bool = False) -> dict[str, str]:
     """The files of a folder by their paths. `solved`: with the answer in place of the skeleton."""
-    names = {"chapter": chapter.number, "module": chapter.module, "idle": str(chapter.idle_seconds)}
     at = chapter.number
+    tests = _tests_of(chapter, language)
     files = {
-        "README.md": rendered(template(f"{at}/README.{language}.md"), language, names),
-        "pytest.ini": rendered(template("common/pytest.ini.txt"), language, names),
+        "README.md": _filled(f"{at}/README.{language}.md", chapter, language),
+        "pytest.ini": _filled("common/pytest.ini.txt", chapter, language),
         CARD: json.dumps({"chapter": at, "language": language}) + "\n",
         f"{FOLDER_PACKAGE}/__init__.py": "",
     }
     for name, origin in chapter.given:
         files[f"{FOLDER_PACKAGE}/{name}.py"] = source(origin, chapter)
-    skeleton = rendered(template(f"{at}/skeleton.py.txt"), language, names)
+    skeleton = _filled(f"{at}/skeleton.py.txt", chapter, language)
     files[f"{FOLDER_PACKAGE}/{chapter.module}.py"] = source(chapter.answer, chapter) if solved else skeleton
-    tests = {"tests/conftest.py": rendered(template("common/conftest.py.txt"), language, names)}
-    for file in (*(f"{name}.py" for name in chapter.extra_tests), *(step.test_file for step in chapter.steps)):
-        tests[f"tests/{file}"] = rendered(template(f"{at}/tests/{file}.txt"), language, names)
     files[DIGESTS] = "".join(f"{_digest(text.encode())}  {path}\n" for path, text in tests.items())
     return files | tests
+
+
+def _filled(path: str, chapter: Chapter, language: Language) -> str:
+    names = {"chapter": chapter.number, "module": chapter.module, "idle": str(chapter.idle_seconds)}
+    return rendered(template(path), language, names)
+
+
+def _tests_of(chapter: Chapter, language: Language) -> dict[str, str]:
+    """The files that are injected, and must stay as they are."""
+    files = {CONFTEST: _filled("common/conftest.py.txt", chapter, language)}
+    for path in _test_paths(chapter)[1:]:
+        files[path] = _filled(f"{chapter.number}/{path}.txt", chapter, language)
+    return files
+
+
+def _test_paths(chapter: Chapter) -> list[str]:
+    own = (*(f"{name}.py" for name in chapter.extra_tests), *(step.test_file for step in chapter.steps))
+    return [CONFTEST, *(f"tests/{file}" for file in own)]
 
 
 def make_folder(chapter: Chapter, target: Path, language: Language, *, solved: bool = False) -> None:
@@ -66,13 +82,15 @@ class Folder:
     language: Language
 
     def changed_tests(self) -> list[str]:
-        """Injected test files that are not what they were, or gone."""
-        try:
-            lines = (self.path / DIGESTS).read_text("utf-8").split("\n")
-        except OSError:
+        """Test files that are not what they were, or gone; the file of digests if it does not know them all."""
+        digests = {path: digest for digest, _, path in (line.partition("  ") for line in self._digest_lines())}
+        paths = _test_paths(self.chapter)
+        if not digests.keys() >= set(paths):
             return [DIGESTS]
-        pairs = [line.split("  ", 1) for line in lines if "  " in line]
-        return [path for digest, path in pairs if _digest(_bytes(self.path / path)) != digest]
+        return [path for path in paths if _digest(_bytes(self.path / path)) != digests[path]]
+
+    def _digest_lines(self) -> list[str]:
+        return _bytes(self.path / DIGESTS).decode("utf-8", "replace").split("\n")
 
 
 def open_folder(path: Path, chapter: Chapter) -> Folder:

@@ -19,18 +19,20 @@ CHANGED = Words(
 )
 ALIKE = Words("... and {count} more that say the same", "……还有 {count} 个说的是同一件事")
 CAUGHT = Words("{caught} of {all} saboteurs caught", "{all} 个破坏者，抓住了 {caught} 个")
-WAITING = Words(
-    "{count} wait: the test that has to catch them does not pass yet",
-    "{count} 个在等待：应当抓住它们的测试尚未通过",
-)
+WAITING = Words("waiting until more is written: {count}", "{count} 个在等待：还有内容没有写完")
 MISSED = Words("missed: {name} ({promise}); {test} did not notice", "漏掉：{name}（{promise}）；{test} 没有发现")
 FINISHED = Words("chapter {number} is finished", "第 {number} 章已完成")
-NEXT = Words("next: {group}", "下一步：{group}")
+NEXT = Words("next: {group}, python -m pytest -k {group}", "下一步：{group}，python -m pytest -k {group}")
 BREAKS = Words("{name} breaks: {promise}", "{name} 破坏的承诺：{promise}")
 CATCHES = Words("{test} catches it", "由 {test} 抓住")
 FAILS = Words("fails", "失败")
 NOTICED = Words("caught by the test that is meant for it", "被应当抓住它的测试抓住了")
 UNNOTICED = Words("not noticed by the test that is meant for it", "应当抓住它的测试没有发现")
+ANYWAY = Words("{count} tests fail without it, too", "不加破坏者也有 {count} 个测试失败")
+NOT_YET = Words(
+    "nothing can be said yet: {test} has to pass before it can catch anything",
+    "现在还下不了结论：{test} 要先通过，才能抓住什么",
+)
 
 
 def verdict_lines(chapter: Chapter, verdict: Verdict, changed: Sequence[str], language: Language) -> Iterator[str]:
@@ -84,17 +86,31 @@ def _saboteur_lines(verdicts: Sequence[SaboteurVerdict], language: Language) -> 
 
 
 def sabotage_lines(saboteur: Saboteur, runs: Sequence[TestRun], language: Language) -> Iterator[str]:
-    """What `sabotage` says: every test that fails behind this saboteur."""
+    """What `sabotage` says: every test that fails behind this saboteur and passes without."""
     yield BREAKS.said(language).format(name=saboteur.name, promise=promise(saboteur, language))
-    for run in runs:
-        if run.ending != "passed":
-            yield f"  {FAILS.said(language)}  {_failure(run)}"
-    yield (NOTICED if caught(saboteur, runs) else UNNOTICED).said(language)
+    anyway = _failing_anyway(runs)
+    for run in _noticing(runs):
+        yield f"  {FAILS.said(language)}  {_failure(run)}"
+    if anyway:
+        yield f"  {ANYWAY.said(language).format(count=len(anyway))}"
+    if saboteur.caught_by in anyway:
+        yield NOT_YET.said(language).format(test=saboteur.caught_by)
+    else:
+        yield (NOTICED if caught(saboteur, runs) else UNNOTICED).said(language)
 
 
 def caught(saboteur: Saboteur, runs: Sequence[TestRun]) -> bool:
-    """Does the test that is meant for a saboteur fail?"""
-    return any(run.test == saboteur.caught_by and run.ending != "passed" for run in runs)
+    """Does the test that is meant for a saboteur fail behind it, and only there?"""
+    return any(run.test == saboteur.caught_by for run in _noticing(runs))
+
+
+def _noticing(runs: Sequence[TestRun]) -> list[TestRun]:
+    anyway = _failing_anyway(runs)
+    return [run for run in runs if run.saboteur and run.ending != "passed" and run.test not in anyway]
+
+
+def _failing_anyway(runs: Sequence[TestRun]) -> set[str]:
+    return {run.test for run in runs if not run.saboteur and run.ending != "passed"}
 
 
 def list_lines(language: Language) -> Iterator[str]:

@@ -17,6 +17,8 @@ import antiphon
 from antiphon.errors import ConfigurationError
 
 LONGEST_RUN_SECONDS = 300
+NO_TESTS = 5
+"""How pytest ends when it finds no test."""
 
 Ending: TypeAlias = Literal["passed", "failed", "open"]
 """`open`: the test met a `NotImplementedError` of the skeleton."""
@@ -42,20 +44,19 @@ def run_tests(folder: Path, *, sabotage: str = "", lesson: str = "") -> list[Tes
         ConfigurationError: pytest is not installed, or the tests could not be run at all.
     """
     if find_spec("pytest") is None:
-        raise ConfigurationError("the tests of the course need pytest: pip install pytest")
+        raise ConfigurationError(
+            "the tests of the course need pytest; it comes with the extra course: pip install '.[course]' in a checkout"
+        )
     with tempfile.TemporaryDirectory(prefix="antiphon-course-") as beside:
         record = Path(beside, "tests.xml")
         done = _pytest(folder.resolve(), record, sabotage, lesson)
-        if not record.exists():
-            raise ConfigurationError(f"the tests in {folder} could not be run:\n{_tail(done)}")
+        if done.returncode not in (0, 1) or not record.exists():
+            raise ConfigurationError(f"the tests in {folder} broke off: {_reason(done)}")
         found = ElementTree.parse(record).getroot()  # noqa: S314 - written by our own child a moment ago
-    runs = [_test_run(case) for case in found.iter("testcase")]
-    if not any(run.test for run in runs):
-        raise ConfigurationError(f"the tests in {folder} could not be run:\n{_tail(done)}")
-    return runs
+    return [_test_run(case) for case in found.iter("testcase") if case.find("skipped") is None]
 
 
-def _pytest(folder: Path, record: Path, sabotage: str, lesson: str) -> str:
+def _pytest(folder: Path, record: Path, sabotage: str, lesson: str) -> subprocess.CompletedProcess[str]:
     source = str(Path(antiphon.__file__).parents[1])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment |= {
@@ -68,7 +69,7 @@ def _pytest(folder: Path, record: Path, sabotage: str, lesson: str) -> str:
         environment["ANTIPHON_LESSON"] = lesson
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", f"--junitxml={record}", f"--rootdir={folder}"]
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter, no shell
+        return subprocess.run(  # noqa: S603 - our own interpreter, no shell
             [*command, "-c", str(folder / "pytest.ini")],
             cwd=folder,
             env=environment,
@@ -81,11 +82,18 @@ def _pytest(folder: Path, record: Path, sabotage: str, lesson: str) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise ConfigurationError(f"the tests did not come to an end within {LONGEST_RUN_SECONDS} s") from error
-    return done.stdout + done.stderr
 
 
-def _tail(text: str) -> str:
-    return "\n".join(text.strip().split("\n")[-15:])
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Why there is no verdict, in one line: what our own conftest or pytest says, or who ended the process."""
+    lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).split("\n")]
+    for mark in ("course: ", "ERROR: ", "ImportError", "!", "INTERNALERROR>"):
+        found = [line for line in lines if line.startswith(mark)]
+        if found:
+            return found[-1].removeprefix("course: ").removeprefix("ERROR: ").strip("! ")
+    if done.returncode == NO_TESTS:
+        return "there are no tests any more; make another folder"
+    return f"the process of the tests was ended (code {done.returncode}); does your file call os._exit?"
 
 
 def _test_run(case: ElementTree.Element) -> TestRun:
@@ -107,4 +115,4 @@ def _said(problem: ElementTree.Element) -> str:
     lines = [line.strip() for line in message.split("\n") if line.strip()]
     if lines[0].startswith('File "'):
         return f"{lines[-1]} ({lines[0]})"
-    return lines[0].removeprefix("AssertionError: ").removeprefix("conftest.Stuck: ")
+    return lines[0].removeprefix("AssertionError: ").removeprefix("conftest.Stuck: ").removeprefix("conftest.Left: ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -26,7 +26,11 @@ class StepVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SaboteurVerdict:
-    """Whether the test that is meant for a saboteur notices it. It waits as long as that test fails anyway."""
+    """Whether the test that is meant for a saboteur notices it.
+
+    Unnoticed counts as missed only when the steps are right: a saboteur may need what a later step brings (a signal
+    that is looked at) to do its harm. Until then it waits, as it does when its test fails anyway.
+    """
 
     saboteur: Saboteur
     fate: Fate
@@ -55,11 +59,16 @@ def judge(chapter: Chapter, runs: Sequence[TestRun]) -> Verdict:
     """The verdict on runs of every test alone and behind the saboteurs that it is meant to catch."""
     plain = [run for run in runs if not run.saboteur]
     behind = {run.saboteur: run for run in runs if run.saboteur}
-    ends = {run.test: run.ending for run in plain}
-    return Verdict(
-        tuple(_step(step, [run for run in plain if run.file == step.test_file]) for step in chapter.steps),
-        tuple(_saboteur(saboteur, ends, behind) for saboteur in SABOTEURS[chapter.number]),
-    )
+    steps = tuple(_step(step, [run for run in plain if run.file == step.test_file]) for step in chapter.steps)
+    sure = {run.test for run in plain if run.ending == "passed" and _is_sure(run.file, steps)}
+    passed = {run.test for run in plain if run.ending == "passed"}
+    fates = tuple(_saboteur(saboteur, passed, sure, behind) for saboteur in SABOTEURS[chapter.number])
+    return Verdict(steps, fates)
+
+
+def _is_sure(file: str, steps: Sequence[StepVerdict]) -> bool:
+    """All required steps are right, and so is the step of this file."""
+    return all(s.state == "right" for s in steps if s.step.number is not None or s.step.test_file == file)
 
 
 def _step(step: Step, runs: Sequence[TestRun]) -> StepVerdict:
@@ -70,10 +79,10 @@ def _step(step: Step, runs: Sequence[TestRun]) -> StepVerdict:
     return StepVerdict(step, "open" if is_open else "wrong", len(runs), failed)
 
 
-def _saboteur(saboteur: Saboteur, ends: Mapping[str, str], behind: Mapping[str, TestRun]) -> SaboteurVerdict:
+def _saboteur(saboteur: Saboteur, passed: Set[str], sure: Set[str], behind: Mapping[str, TestRun]) -> SaboteurVerdict:
     run = behind.get(saboteur.name)
-    if run is None or ends.get(saboteur.caught_by) != "passed":
+    if run is None or saboteur.caught_by not in passed:
         return SaboteurVerdict(saboteur, "waiting")
     if run.ending == "passed":
-        return SaboteurVerdict(saboteur, "missed")
+        return SaboteurVerdict(saboteur, "missed" if saboteur.caught_by in sure else "waiting")
     return SaboteurVerdict(saboteur, "caught", run.said)

@@ -32,9 +32,9 @@ def sabotaged(chapter: str, module: Any, name: str) -> Any:
 
 
 def subjects(chapter: str, test: str, wish: str) -> list[str]:
-    """Behind whom a test runs: nobody and those it has to catch (`all`), or one saboteur by name."""
+    """Behind whom a test runs: nobody, then those it has to catch (`all`), or one saboteur by name."""
     if wish != ALL:
-        return [wish]
+        return ["", wish]
     return ["", *(saboteur.name for saboteur in SABOTEURS[chapter] if saboteur.caught_by == test)]
 
 
