@@ -130,18 +130,30 @@ def test_only_patterns_both_engines_read_alike_are_given_to_ripgrep() -> None:
 
 @needs_ripgrep
 async def test_the_sieve_lets_everything_through_that_it_does_not_understand(tmp_path: Path) -> None:
-    tree(tmp_path, {"a": "hit\n", "-b": "hit\n", "c": "no\n"})
-    run = LocalProcesses().run
-    paths = ["-b", "a", "c"]
-    for pattern, kept in (("hit", ["-b", "a"]), ("(", paths), ("zzz", [])):
-        got = await sift(
-            run, str(RIPGREP), str(tmp_path), paths, pattern, never_aborted(), literal=False, ignore_case=False
+    tree(tmp_path, {"a": "hit\n", "c": "no\n", "-b/d": "hit\n", "other/e": "hit\n"})
+
+    async def sifted(pattern: str, program: str = str(RIPGREP)) -> set[str] | None:
+        return await sift(
+            *(LocalProcesses().run, program, str(tmp_path), ["", "-b/"], pattern, never_aborted()),
+            literal=False,
+            ignore_case=False,
         )
-        assert got == kept
-    missing = await sift(
-        run, "/no/such/rg", str(tmp_path), paths, "hit", never_aborted(), literal=False, ignore_case=False
-    )
-    assert missing == paths
+
+    assert await sifted("hit") == {"a", "-b/d"}
+    assert await sifted("zzz") == set()
+    assert await sifted("(") is None
+    assert await sifted("hit", "/no/such/rg") is None
+
+
+async def test_an_odd_answer_of_the_sieve_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEW_FILES", 3)
+    odd = tmp_path / "rg"
+    odd.write_text("#!/bin/sh\nexit 2\n")
+    odd.chmod(0o755)
+    monkeypatch.setattr(module, "find_ripgrep", lambda: str(odd))
+    place = tree(tmp_path / "place", {f"{name}/{n}": "hit\n" for name in "ab" for n in range(3)})
+    wanted = [f"{name}/{n}:1: hit" for name in "ab" for n in range(3)]
+    assert (await text(grep_in(place), pattern="hit")).split("\n") == wanted
 
 
 # Random trees: with `rg` as a sieve, without it, and `rg` itself must show the same lines in the same order.
@@ -264,5 +276,5 @@ async def test_a_command_is_given_by_its_words(tmp_path: Path) -> None:
         seen.append(command)
         raise OSError("no")
 
-    await sift(run, "rg", str(tmp_path), ["a"], "$(touch x)", never_aborted(), literal=True, ignore_case=True)
-    assert seen[0].argv[-5:] == ("-i", "-e", "$(touch x)", "--", "./a")
+    await sift(run, "rg", str(tmp_path), ["a/"], "$(touch x)", never_aborted(), literal=True, ignore_case=True)
+    assert seen[0].argv[-5:] == ("-i", "-e", "$(touch x)", "--", "./a/")

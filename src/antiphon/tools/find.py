@@ -62,7 +62,7 @@ def find_tool(workspace: Workspace, *, limits: Limits = DEFAULT_LIMITS) -> Funct
     return find
 
 
-def path_test(pattern: str, folder: str) -> Callable[[bytes], bool]:
+def path_test(pattern: str, folder: str) -> Callable[[str], bool]:
     """Whether a path relative to `folder` fits. A pattern without capitals ignores case.
 
     Raises:
@@ -76,9 +76,9 @@ def path_test(pattern: str, folder: str) -> Callable[[bytes], bool]:
     except BadGlob as error:
         raise ToolFault(str(error)) from error
     if "/" not in pattern:
-        return lambda path: fits(path[path.rfind(b"/") + 1 :]) is not None
-    start = os.fsencode(folder.rstrip("/")) + b"/" if pattern.startswith("/") else b""
-    return lambda path: fits(start + path) is not None
+        return lambda path: fits(os.fsencode(path[path.rfind("/") + 1 :])) is not None
+    start = folder.rstrip("/") + "/" if pattern.startswith("/") else ""
+    return lambda path: fits(os.fsencode(start + path)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Matches:
 def find_paths(
     files: Files,
     folder: str,
-    fits: Callable[[bytes], bool],
+    fits: Callable[[str], bool],
     rules: WalkRules,
     most: int,
     stopped: Callable[[], bool],
@@ -107,7 +107,7 @@ def find_paths(
     paths: list[str] = []
     try:
         for found in walk(files, folder, rules, stopped):
-            if not fits(os.fsencode(found.path)):
+            if not fits(found.path):
                 continue
             if len(paths) == most:
                 return Matches(tuple(paths), more=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET
@@ -36,11 +37,11 @@ from antiphon.tools.process import LocalProcesses
 from antiphon.tools.regex import BadPattern, Pattern
 from antiphon.tools.ripgrep import batches, find_ripgrep, is_shared_dialect, sift
 from antiphon.tools.search_lines import Budget, Line, search_lines
-from antiphon.tools.walk import Override, WalkRules, kind_at, walk
+from antiphon.tools.walk import Folder, Override, Tree, WalkRules, kind_at, place_in_walk, walk
 from antiphon.tools.workspace import stopper
 
 DEFAULT_LIMIT = 100
-_FEW_FILES = 400
+_FEW_FILES = 800
 
 RipgrepChoice: TypeAlias = Literal["auto", "never"]
 
@@ -169,42 +170,52 @@ class _Grep:
 
     async def _run_with_sieve(self, folder: str, program: str) -> None:
         """The first files are searched at once; they may be enough. The rest is sifted before."""
-        workspace, signal, wish = self._workspace, self._signal, self._wish
-        paths = await workspace.call(self._list, signal, folder)
-        await workspace.call(self._search, signal, folder, paths[:_FEW_FILES])
-        if len(paths) <= 2 * _FEW_FILES:
-            await workspace.call(self._search, signal, folder, paths[_FEW_FILES:])
+        workspace, signal = self._workspace, self._signal
+        walked = walk(self._files, folder, self._rules(), self._stopped)
+        files = (found.path for found in walked if found.kind == "file")
+        first = await workspace.call(lambda: [*islice(files, _FEW_FILES)], signal)
+        await workspace.call(self._search, signal, folder, first)
+        if len(first) < _FEW_FILES or self._report.budget.more:
             return
-        for batch in batches(paths[_FEW_FILES:]):
-            if self._report.budget.more:
+        tree = await workspace.call(Tree, signal, self._files, folder, self._rules())
+        folders = await workspace.call(lambda: [*tree.folders(self._stopped)], signal)
+        hopeful: list[str] = []
+        for batch in batches([one.prefix for one in folders]):
+            sifted = await self._sifted(program, folder, batch)
+            if sifted is None:
+                await workspace.call(self._search, signal, folder, files)
                 return
-            hopeful = await sift(
-                workspace.run,
-                program,
-                folder,
-                batch,
-                wish.pattern.source,
-                signal,
-                literal=wish.literal,
-                ignore_case=wish.ignore_case,
-            )
-            await workspace.call(self._search, signal, folder, hopeful)
+            hopeful += sifted
+        rest = await workspace.call(_in_order, signal, tree, folders, hopeful, first[-1])
+        await workspace.call(self._search, signal, folder, rest)
+
+    async def _sifted(self, program: str, folder: str, prefixes: Sequence[str]) -> set[str] | None:
+        wish = self._wish
+        return await sift(
+            self._workspace.run,
+            program,
+            folder,
+            prefixes,
+            wish.pattern.source,
+            self._signal,
+            literal=wish.literal,
+            ignore_case=wish.ignore_case,
+        )
 
     def _rules(self) -> WalkRules:
         return WalkRules(home=self._workspace.home, override=self._wish.override)
-
-    def _list(self, folder: str) -> Sequence[str]:
-        return [found.path for found in walk(self._files, folder, self._rules(), self._stopped) if found.kind == "file"]
 
     def _search_folder(self, folder: str) -> None:
         walked = walk(self._files, folder, self._rules(), self._stopped)
         self._search(folder, (found.path for found in walked if found.kind == "file"))
 
     def _search(self, folder: str, paths: Iterable[str]) -> None:
+        """Search files given by relative paths, as long as more matches are wanted."""
+        start = below(folder, "")
         for path in paths:
             if self._stopped():
                 raise OperationAborted
-            self._search_file(below(folder, path), path, any_bytes=False)
+            self._search_file(start + path, path, any_bytes=False)
             if self._report.budget.more:
                 return
 
@@ -224,6 +235,23 @@ class _Grep:
                 raise ToolFault(f"Cannot read {path}: {error.strerror}") from error
 
 
+def _in_order(tree: Tree, folders: Iterable[Folder], paths: Iterable[str], last: str) -> Sequence[str]:
+    """Those of the files that nothing hides and a walk reaches behind `last`, in its order."""
+    names: dict[str, set[str]] = {}
+    for path in paths:
+        prefix, _, name = path.rpartition("/")
+        names.setdefault(prefix and prefix + "/", set()).add(name)
+    kept = (
+        folder.prefix + entry.name
+        for folder in folders
+        if folder.prefix in names
+        for entry in tree.kept(folder, names[folder.prefix])
+        if entry.kind == "file"
+    )
+    start = place_in_walk(last)
+    return sorted((path for path in kept if place_in_walk(path) > start), key=place_in_walk)
+
+
 @dataclass(slots=True)
 class Report:
     """What is to be shown. Long lines are cut on the way in; the whole is cut at the end."""
@@ -233,8 +261,9 @@ class Report:
     cut_lines: bool = False
 
     def add(self, name: str, lines: Iterable[Line]) -> None:
-        shown = shown_name(name)
+        shown = None
         for line in lines:
+            shown = shown_name(name) if shown is None else shown
             text, was_cut = cut_line(_display(line.text))
             self.cut_lines = self.cut_lines or was_cut
             self.lines.append(f"{shown}:{line.number}: {text}" if line.is_match else f"{shown}-{line.number}- {text}")

@@ -65,14 +65,16 @@ class IgnoreFile:
             if not rule.only_folders:
                 self._for_files.add(number, rule)
 
+    def __bool__(self) -> bool:
+        """Whether it has any rules."""
+        return bool(self._verdicts)
+
     @classmethod
     def parse(cls, content: bytes) -> IgnoreFile:
         return cls(parse_rules(content))
 
     def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
         """True: ignored; false: taken back; None: no rule is about it. `path` is relative to the file's folder."""
-        if not self._verdicts:
-            return None
         number = (self._for_folders if is_folder else self._for_files).last_match(path)
         return None if number < 0 else self._verdicts[number]
 

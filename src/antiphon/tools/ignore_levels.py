@@ -31,15 +31,18 @@ class Level:
     last: RuleFiles = ()
     in_repository: bool = False
 
-    def verdict(self, path: bytes, *, is_folder: bool, git_everywhere: bool) -> bool | None:
-        """True: ignored; false: taken back; None: nothing is said about it. `path` is absolute."""
-        kinds = (self.own, self.git, self.last) if self.in_repository or git_everywhere else (self.own,)
-        for kind in kinds:
-            for start, rules in kind:
-                said = rules.verdict(path[start:], is_folder=is_folder)
-                if said is not None:
-                    return said
-        return None
+    def rules(self, *, git_everywhere: bool) -> RuleFiles:
+        """All that have a say, in order; `.gitignore` files among them in a repository, or if they count everywhere."""
+        return (*self.own, *self.git, *self.last) if self.in_repository or git_everywhere else self.own
+
+
+def judge(rules: RuleFiles, path: bytes, *, is_folder: bool) -> bool | None:
+    """True: ignored; false: taken back; None: nothing is said about it. `path` is absolute."""
+    for start, file in rules:
+        said = file.verdict(path[start:], is_folder=is_folder)
+        if said is not None:
+            return said
+    return None
 
 
 class LevelReader:
@@ -79,8 +82,10 @@ class LevelReader:
         return True
 
     def _read(self, path: str) -> IgnoreFile | None:
+        """The rules of a file; None: it has none, or is not there."""
         content = self._content(path)
-        return None if content is None else IgnoreFile.parse(content)
+        rules = None if content is None else IgnoreFile.parse(content)
+        return rules or None
 
     def _content(self, path: str) -> bytes | None:
         with contextlib.suppress(OSError), self._files.open(path) as reader:
@@ -89,8 +94,8 @@ class LevelReader:
         return None
 
     def _last(self, repository: str, start: int) -> RuleFiles:
-        rules = self._read(f"{repository}/.git/info/exclude")
-        return (*(((start, rules),) if rules is not None else ()), (start, self._user()))
+        both = (self._read(f"{repository}/.git/info/exclude"), self._user())
+        return tuple((start, rules) for rules in both if rules)
 
     def _user(self) -> IgnoreFile:
         if self._user_rules is None:

@@ -49,24 +49,16 @@ def info_of(found: os.stat_result) -> FileInfo:
     )
 
 
-def _readable(descriptor: int) -> FileInfo:
-    info = info_of(os.fstat(descriptor))
-    if info.kind == "folder":
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    return info
-
-
 class LocalReader:
     """An open descriptor. A pipe or device is waited for in short steps, so that `stopped` can end the wait."""
 
     def __init__(self, descriptor: int, stopped: Callable[[], bool]) -> None:
         self._descriptor = descriptor
         self._stopped = stopped
-        try:
-            self.info = _readable(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        self.info = info_of(os.fstat(descriptor))
+        if self.info.kind == "folder":
+            self.close()
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         self._waits = self.info.kind != "file" and hasattr(select, "poll")
 
     def read(self, size: int, /) -> bytes:
@@ -151,7 +143,7 @@ class LocalFiles:
 def entries_of(folder: str | int) -> list[Entry]:
     """The entries of a folder given by path or descriptor."""
     with os.scandir(folder) as entries:
-        return [Entry(os.fsdecode(entry.name), _entry_kind(entry)) for entry in entries]
+        return [Entry(entry.name, _entry_kind(entry)) for entry in entries]
 
 
 def write_all(descriptor: int, content: bytes) -> int:
@@ -163,12 +155,12 @@ def write_all(descriptor: int, content: bytes) -> int:
 
 
 def _entry_kind(entry: os.DirEntry[str]) -> Kind:
-    if entry.is_symlink():
-        return "link"
+    if entry.is_file(follow_symlinks=False):  # most are; no system call is made for any of these
+        return "file"
     if entry.is_dir(follow_symlinks=False):
         return "folder"
-    if entry.is_file(follow_symlinks=False):
-        return "file"
+    if entry.is_symlink():
+        return "link"
     try:
         return kind_of(entry.stat(follow_symlinks=False).st_mode)
     except OSError:

@@ -1,7 +1,8 @@
 """`rg` as a sieve: it says quickly which files may hold a match, and never decides what is shown.
 
-Files are given by name and searched as if they were text, so that its answer holds every file in which ours would find
-a line; ours then looks at those alone. If anything is odd about its answer, all files are looked at.
+It is given the folders that nothing hides and searches all files right in them as if they were text, without ignore
+rules of its own, so that its answer holds every file in which ours would find a line; ours then decides about those
+alone. If anything is odd about its answer, all files are looked at.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from antiphon.core.ports import AbortSignal
 from antiphon.tools.port import Command, CommandEnd
 
 _BATCH_BYTES = 500_000
-_BATCH_FILES = 4_000
-_DOUBTFUL = ("\\B", "-half", "\\p", "\\P", "\\x", "\\u", "\\U")
+_BATCH_FOLDERS = 4_000
 
 
 class Run(Protocol):
@@ -41,36 +41,41 @@ def is_shared_dialect(pattern: str) -> bool:
     )
 
 
-def batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The paths in groups that fit on a command line, in order."""
+def batches(prefixes: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The prefixes in groups that fit on a command line, in order."""
     start = size = 0
-    for index, path in enumerate(paths):
-        size += len(path) * 3 + 1  # a character has up to four bytes, but then it is two of Python's escapes
-        if size > _BATCH_BYTES or index - start >= _BATCH_FILES:
-            yield paths[start:index]
-            start, size = index, len(path) * 3 + 1
-    if start < len(paths):
-        yield paths[start:]
+    for index, prefix in enumerate(prefixes):
+        more = len(prefix) * 3 + 3  # a character has up to four bytes, but then it is two of Python's escapes
+        if size + more > _BATCH_BYTES or index - start >= _BATCH_FOLDERS:
+            yield prefixes[start:index]
+            start, size = index, 0
+        size += more
+    if start < len(prefixes):
+        yield prefixes[start:]
 
 
 async def sift(
     run: Run,
     program: str,
     folder: str,
-    paths: Sequence[str],
+    prefixes: Sequence[str],
     pattern: str,
     signal: AbortSignal,
     *,
     literal: bool,
     ignore_case: bool,
-) -> Sequence[str]:
-    """Those of the paths (relative to `folder`) that may hold a match, in order."""
+) -> set[str] | None:
+    """The files right in some folders below `folder` that may hold a match, as relative paths; None: any of them may.
+
+    `prefixes`: what goes before the names in these folders, see `walk.Folder`.
+    """
     options = ["-F"] if literal else []
     options += ["-i"] if ignore_case else []
     command = Command(
         argv=(
-            *(program, "--no-config", "--text", "--no-messages", "--files-with-matches", "--null", "--color=never"),
-            *(*options, "-e", pattern, "--", *(f"./{path}" for path in paths)),
+            *(program, "--no-config", "--no-ignore", "--hidden", "--max-depth=1", "--text", "--no-messages"),
+            *("--files-with-matches", "--null", "--color=never"),
+            *(*options, "-e", pattern, "--", *(f"./{prefix}" for prefix in prefixes)),
         ),
         cwd=folder,
         stderr="drop",
@@ -79,8 +84,8 @@ async def sift(
     try:
         end = await run(command, output.extend, signal)
     except OSError:
-        return paths
+        return None
     if end.exit_code not in (0, 1):
-        return paths
-    found = {os.fsdecode(name) for name in bytes(output).split(b"\0")}
-    return [path for path in paths if f"./{path}" in found]
+        return None
+    names = bytes(output).split(b"\0")[:-1]
+    return {os.fsdecode(name).replace(os.sep, "/").removeprefix("./") for name in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from antiphon.tools.port import ByteReader
@@ -58,18 +58,25 @@ def search_lines(
     *,
     context: int = 0,
     any_bytes: bool = False,
-) -> Iterator[Line]:
+) -> Iterable[Line]:
     """Lines to show, in order. `any_bytes`: search the file even if it is no text.
 
     The search ends when the budget is spent, one more match was seen, and the last match has its context.
     """
-    search = _Search(pattern, budget, stopped, context)
-    for piece in _pieces(reader, pattern, stopped, any_bytes):
+    head = reader.read(FIRST_BYTES)
+    is_whole = len(head) < FIRST_BYTES and reader.info.kind == "file"
+    if is_whole and head[:2] not in _UTF16 and not pattern.may_match(head):  # most files
+        return ()
+    return _lines(reader, head, _Search(pattern, budget, stopped, context), any_bytes)
+
+
+def _lines(reader: ByteReader, head: bytes, search: _Search, any_bytes: bool) -> Iterator[Line]:
+    for piece in _pieces(reader, head, search.pattern, search.stopped, any_bytes):
         if isinstance(piece, _LongLine):
             yield from search.long_line(piece)
         else:
             yield from search.piece(piece)
-        if search.is_done or stopped():
+        if search.is_done or search.stopped():
             return
 
 
@@ -168,13 +175,12 @@ class _Search:
 
 
 def _pieces(
-    reader: ByteReader, pattern: Pattern, stopped: Callable[[], bool], any_bytes: bool
+    reader: ByteReader, data: bytes, pattern: Pattern, stopped: Callable[[], bool], any_bytes: bool
 ) -> Iterator[bytes | str | _LongLine]:
-    """The file in pieces of whole lines: bytes in UTF-8, or text if it was in another encoding.
+    """The file in pieces of whole lines: bytes in UTF-8, or text if it was in another encoding. `data`: its beginning.
 
     A file with a zero byte in the first piece is no text and gives nothing; one that comes later ends the search.
     """
-    data = reader.read(FIRST_BYTES)
     if data[:2] in _UTF16:
         yield from _utf16_pieces(reader, data, any_bytes)
         return

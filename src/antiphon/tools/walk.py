@@ -7,16 +7,22 @@ machine. Links are entries like others and are never followed; the folder itself
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import final
+
+from msgspec import Struct
 
 from antiphon.tools.faults import OperationAborted, ToolFault, fault_text
-from antiphon.tools.ignore_levels import Level, LevelReader
+from antiphon.tools.ignore_levels import Level, LevelReader, judge
+from antiphon.tools.paths import below
 from antiphon.tools.port import Entry, Files, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+@final
+class Found(Struct, frozen=True):
     """An entry below the folder. `path` is relative to it, with `/`, and may hold surrogates for broken bytes."""
 
     path: str
@@ -36,6 +42,75 @@ class WalkRules:
     override: Override | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a tree. `prefix` goes before its names: empty, or its relative path with a `/`."""
+
+    prefix: str
+    level: Level
+    entries: Sequence[Entry]
+
+
+class Tree:
+    """What is below a folder, an absolute path.
+
+    Raises:
+        OSError: the folder itself cannot be read.
+    """
+
+    def __init__(self, files: Files, folder: str, rules: WalkRules) -> None:
+        self._files = files
+        self._start = below(folder, "")
+        self._rules = rules
+        self._reader = LevelReader(files, rules.home)
+        real = files.real_path(folder)
+        self._real = below(real, "")
+        self._real_bytes = os.fsencode(real.rstrip("/")) + b"/"
+        entries = list(files.scan(folder))
+        self.top = Folder("", self._reader.inside(self._reader.above(real), real, _names(entries)), entries)
+
+    def inside(self, folder: Folder, name: str) -> Folder | None:
+        """The folder of this name in another; None: it cannot be read."""
+        path = folder.prefix + name
+        try:
+            entries = list(self._files.scan(self._start + path))
+        except OSError:
+            return None
+        return Folder(path + "/", self._reader.inside(folder.level, self._real + path, _names(entries)), entries)
+
+    def kept(self, folder: Folder, wanted: Collection[str] | None = None) -> list[Entry]:
+        """The entries that nothing hides, in order. `wanted`: only those of these names."""
+        entries = folder.entries if wanted is None else [one for one in folder.entries if one.name in wanted]
+        return [*self._shown(folder, _ordered(entries))]
+
+    def folders(self, stopped: Callable[[], bool]) -> Iterator[Folder]:
+        """This folder and all below it that nothing hides, in no particular order; quicker than a walk."""
+        todo = [self.top]
+        while todo:
+            if stopped():
+                raise OperationAborted
+            folder = todo.pop()
+            yield folder
+            inner = self._shown(folder, (one for one in folder.entries if one.kind == "folder"))
+            todo += filter(None, (self.inside(folder, one.name) for one in inner))
+
+    def _shown(self, folder: Folder, entries: Iterable[Entry]) -> Iterable[Entry]:
+        """Those that no rule hides."""
+        override = self._rules.override
+        rules = folder.level.rules(git_everywhere=self._rules.git_everywhere)
+        if not rules and override is None:
+            return entries
+
+        def is_shown(entry: Entry) -> bool:
+            path = os.fsencode(folder.prefix + entry.name)
+            is_folder = entry.kind == "folder"
+            if override is not None and (said := override(path, is_folder)) is not None:
+                return said
+            return judge(rules, self._real_bytes + path, is_folder=is_folder) is not True
+
+        return filter(is_shown, entries)
+
+
 def walk(files: Files, folder: str, rules: WalkRules, stopped: Callable[[], bool]) -> Iterator[Found]:
     """The entries below `folder`, an absolute path. What cannot be read is passed over.
 
@@ -43,28 +118,24 @@ def walk(files: Files, folder: str, rules: WalkRules, stopped: Callable[[], bool
         OperationAborted: it was stopped.
         OSError: the folder itself cannot be read.
     """
-    reader = LevelReader(files, rules.home)
-    real = files.real_path(folder)
-    top = _entries(files, folder)
-    level = reader.inside(reader.above(real), real, {entry.name for entry in top})
-    todo = [_Folder("", iter(top), level)]
-    start = os.fsencode(real.rstrip("/")) + b"/"
+    tree = Tree(files, folder, rules)
+    todo = [(tree.top, iter(tree.kept(tree.top)))]
     while todo:
-        if stopped():
-            raise OperationAborted
-        here = todo[-1]
-        entry = next(here.entries, None)
-        if entry is None:
+        here, entries = todo[-1]
+        for entry in entries:
+            if stopped():
+                raise OperationAborted
+            yield Found(here.prefix + entry.name, entry.kind)
+            if entry.kind == "folder" and (inner := tree.inside(here, entry.name)) is not None:
+                todo.append((inner, iter(tree.kept(inner))))
+                break
+        else:
             todo.pop()
-            continue
-        path = here.prefix + entry.name
-        is_folder = entry.kind == "folder"
-        if _is_hidden(here.level, start, os.fsencode(path), is_folder, rules):
-            continue
-        yield Found(path, entry.kind)
-        if is_folder and (inner := _readable(files, f"{folder}/{path}")) is not None:
-            below = reader.inside(here.level, f"{real}/{path}", {each.name for each in inner})
-            todo.append(_Folder(path + "/", iter(inner), below))
+
+
+def place_in_walk(path: str) -> list[bytes]:
+    """Relative paths sorted by this are in the order of a walk."""
+    return os.fsencode(path).split(b"/")
 
 
 def kind_at(files: Files, path: str) -> Kind:
@@ -81,25 +152,16 @@ def kind_at(files: Files, path: str) -> Kind:
         raise ToolFault(fault_text(error, "stat", path)) from error
 
 
-@dataclass(slots=True)
-class _Folder:
-    prefix: str
-    entries: Iterator[Entry]
-    level: Level
+_IS_UTF8 = sys.getfilesystemencoding() == "utf-8"
+_by_name = attrgetter("name")
 
 
-def _entries(files: Files, folder: str) -> list[Entry]:
-    return sorted(files.scan(folder), key=lambda entry: os.fsencode(entry.name))
+def _ordered(entries: Sequence[Entry]) -> list[Entry]:
+    """By the bytes of their names. In UTF-8 that is the order of characters, unless broken bytes are among them."""
+    if _IS_UTF8 and "".join(map(_by_name, entries)).isascii():
+        return sorted(entries, key=_by_name)
+    return sorted(entries, key=lambda entry: os.fsencode(entry.name))
 
 
-def _readable(files: Files, folder: str) -> list[Entry] | None:
-    try:
-        return _entries(files, folder)
-    except OSError:
-        return None
-
-
-def _is_hidden(level: Level, start: bytes, path: bytes, is_folder: bool, rules: WalkRules) -> bool:
-    if rules.override is not None and (said := rules.override(path, is_folder)) is not None:
-        return not said
-    return level.verdict(start + path, is_folder=is_folder, git_everywhere=rules.git_everywhere) is True
+def _names(entries: Sequence[Entry]) -> frozenset[str]:
+    return frozenset(map(_by_name, entries))
