@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context
 from types import coroutine
 from typing import Any, Protocol, TypeVar, cast, final
 
@@ -158,12 +159,16 @@ class Leash:
         """
         return self._step(started(awaitable), None, within, True)
 
-    def go_on(self, foreign: Foreign, future: Any, within: float | None = None) -> Awaitable[Any]:
-        """The same for foreign code that was stepped once already and waits for `future`."""
-        return self._step(foreign, future, within, False)
+    def go_on(
+        self, foreign: Foreign, future: Any, within: float | None = None, context: Context | None = None
+    ) -> Awaitable[Any]:
+        """The same for foreign code that was stepped once already and waits for `future`. `context`: its variables."""
+        return self._step(foreign, future, within, False, context)
 
     @coroutine
-    def _step(self, foreign: Foreign, future: Any, within: float | None, stepping: bool) -> Generator[Any, None, Any]:
+    def _step(
+        self, foreign: Foreign, future: Any, within: float | None, stepping: bool, context: Context | None = None
+    ) -> Generator[Any, None, Any]:
         """Step the foreign code as a task would: what it yields is waited for, what arrives is thrown into it."""
         error: BaseException | None = None
         self._begin(within)
@@ -171,7 +176,10 @@ class Leash:
             while True:
                 if stepping:
                     try:
-                        future = foreign.send(None) if error is None else foreign.throw(error)
+                        if context is not None:
+                            future = context.run(_stepped, foreign, error)
+                        else:
+                            future = foreign.send(None) if error is None else foreign.throw(error)
                     except StopIteration as stop:
                         return stop.value
                     except asyncio.CancelledError as own:
@@ -276,6 +284,10 @@ def _abandon(foreign: Foreign) -> None:
         foreign.close()
     except BaseException:  # noqa: BLE001 - see above
         return
+
+
+def _stepped(foreign: Foreign, error: BaseException | None) -> Any:
+    return foreign.send(None) if error is None else foreign.throw(error)
 
 
 def started(awaitable: Awaitable[Any]) -> Foreign:

@@ -8,49 +8,26 @@ groups as usual. Progress that it reports while it waits is told by a pump, a ta
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Coroutine
-from typing import Any, final
+from contextvars import copy_context
 
-from antiphon.core.calls import Outcome
 from antiphon.core.states import Finished, Input
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut
 from antiphon.loop.running import RunningCall
 
 
-@final
-class _InContext:
-    """A coroutine that is stepped with context variables of its own."""
-
-    __slots__ = ("_context", "_coroutine")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Outcome]) -> None:
-        self._context = contextvars.copy_context()
-        self._coroutine = coroutine
-
-    def send(self, value: None, /) -> Any:
-        return self._context.run(self._coroutine.send, value)
-
-    def throw(self, error: BaseException, /) -> Any:
-        return self._context.run(self._coroutine.throw, error)
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-
 async def run_alone(b: Boundary, call: RunningCall) -> Input | None:
     """Execute the call and give its end; nothing if progress has to be told first, then the end lies behind it."""
     call.alone = True
     b.alone = call
-    foreign = _InContext(call.work())
+    work, context = call.work(), copy_context()
     try:
         try:
-            waits_for = foreign.send(None)  # most tools answer without waiting
+            waits_for = context.run(work.send, None)  # most tools answer without waiting
         except StopIteration as answered:
             outcome = answered.value
         else:
-            outcome = await b.leash.go_on(foreign, waits_for)
+            outcome = await b.leash.go_on(work, waits_for, None, context)
     except (Cut, asyncio.CancelledError):
         outcome = call.cut()
     except GeneratorExit:

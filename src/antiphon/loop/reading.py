@@ -7,6 +7,7 @@ call of the audience. A task switch happens only where the stream or a listener 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, cast
 
 from antiphon.core.machine import RULES, step
@@ -17,8 +18,6 @@ from antiphon.core.usage import Usage
 from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled, started
-
-_ENDED = object()
 
 
 class ListenerEnds(Exception):
@@ -98,6 +97,8 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
     position, tell = b.run, b.audience.tell
     while True:
         pending = following()
+        waiting: Awaitable[Any] | None = None
+        event: Any = None
         try:  # stepped by hand: an event that is there already costs no wait
             waits_for = pending.send(None)
         except StopIteration as got:
@@ -109,11 +110,18 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
         except AttributeError:
             if hasattr(pending, "send"):
                 raise
-            event = await _wait(b, pending)
+            waiting = b.leash.hold(pending, b.config.stream_idle_timeout)
         else:
-            event = await _wait(b, pending, waits_for)
-        if event is _ENDED:
-            return None
+            waiting = b.leash.go_on(pending, waits_for, b.config.stream_idle_timeout)
+        if waiting is not None:
+            try:
+                event = await waiting
+            except StopAsyncIteration:
+                return None
+            except Cut as cut:
+                raise _silent(b, cut) from cut
+            if b.leash.cancelled() and type(event) is not Done and type(event) is not Failed:
+                raise Cut("cancelled while the answer was read")
         kind = type(event)
         if kind is Done:
             return event.message  # type: ignore[no-any-return]  # its type was checked
@@ -136,23 +144,6 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
                 raise ListenerEnds from fault
             if b.leash.cancelled():
                 raise Cut("cancelled while the answer was read")
-
-
-async def _wait(b: Boundary, pending: Any, waits_for: Any = None) -> Any:
-    """The next event of a stream that has to be waited for."""
-    silence = b.config.stream_idle_timeout
-    try:
-        if hasattr(pending, "send"):
-            event = await b.leash.go_on(pending, waits_for, silence)
-        else:
-            event = await b.leash.hold(pending, silence)
-    except StopAsyncIteration:
-        return _ENDED
-    except Cut as cut:
-        raise _silent(b, cut) from cut
-    if b.leash.cancelled() and type(event) is not Done and type(event) is not Failed:
-        raise Cut("cancelled while the answer was read")
-    return event
 
 
 def _silent(b: Boundary, cut: Cut) -> Exception:
