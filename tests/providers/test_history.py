@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.providers.asking import model, request
 
 from antiphon.core.content import Image, Text, Thinking, ToolCall
@@ -16,11 +17,12 @@ from antiphon.core.model import Model
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import Usage
 from antiphon.providers import wire_json
+from antiphon.providers.frames import HistoryCache
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import History, HistoryCache
+from antiphon.providers.history import History
 from antiphon.providers.openai_completions.client import OpenAICompletions
-from antiphon.providers.openai_responses.client import OpenAIResponses
 from antiphon.providers.options import read_options
+from antiphon.providers.registry import new_adapter
 
 CHAT = model("https://openrouter.ai/api/v1", id="anthropic/claude-x", provider="openrouter", input=("text", "image"))
 FLAGS = {"supportsMidConvoSystemMessages": True, "supportsMidConvoToolAdditions": True, "supportsToolSearch": True}
@@ -33,16 +35,24 @@ MODELS = {
         api="openai-responses", provider="openai", compat={**FLAGS, "supportsAdditionalTools": True}
     ),
     "responses search": model(api="openai-responses", provider="openai", compat=FLAGS),
+    "anthropic": model("https://claude.example.com", api="anthropic-messages", provider="anthropic", reasoning=True),
+    "anthropic in place": model(
+        "https://claude.example.com",
+        api="anthropic-messages",
+        provider="anthropic",
+        compat={**FLAGS, "supportsMidConvoToolChanges": True},
+        input=("text", "image"),
+    ),
+    "gemini": model(api="google-generative-ai", provider="google", id="gemini-3-pro", reasoning=True),
+    "gemini with images behind": model(
+        api="google-generative-ai", provider="google", id="gemini-2.5-flash", input=("text", "image")
+    ),
 }
 
 
 def body(adapter: Any, asked: Model, messages: Any) -> Any:
     wanted = request(asked, messages, session_id="s")
     return json.loads(adapter.prepare(wanted, read_options(wanted)).request.body)
-
-
-def adapter_of(asked: Model) -> Any:
-    return OpenAICompletions() if asked.api == "openai-completions" else OpenAIResponses()
 
 
 def grown(seed: int) -> list[Message]:
@@ -97,13 +107,13 @@ def assistant(turn: int, calls: list[str], *, foreign: bool, failed: bool) -> As
 @pytest.mark.parametrize("seed", range(25))
 def test_a_conversation_that_grows_is_encoded_as_if_anew(name: str, seed: int) -> None:
     asked = MODELS[name]
-    adapter = adapter_of(asked)
+    adapter = new_adapter(asked.api)
     transcript = Transcript()
 
-    for message in grown(seed):
+    for message in [user("first"), *grown(seed)] if "gemini" in name else grown(seed):
         transcript = transcript.append(message)
         kept = body(adapter, asked, transcript)
-        assert kept == body(adapter_of(asked), asked, list(transcript))
+        assert kept == body(new_adapter(asked.api), asked, list(transcript))
 
 
 def test_a_fork_and_an_earlier_window_are_told_apart() -> None:
@@ -180,3 +190,65 @@ def test_a_body_without_items_and_without_fields_is_json() -> None:
 
     assert wire_json.read(history.body({}, "input")) == {"input": []}
     assert wire_json.read(history.body({"a": 1}, "input", first=[{"b": 2}])) == {"a": 1, "input": [{"b": 2}]}
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"temperature": 0.5},
+    {"max_tokens": 7},
+    {"api_key": "sk-other"},
+    {"session_id": "other"},
+    {"cache_retention": "none"},
+    {"tool_choice": "none"},
+    {"headers": {"x-one": "1"}},
+    {"level": "high"},
+]
+
+
+def wire(adapter: Any, wanted: Any) -> tuple[Any, ...]:
+    sent = adapter.prepare(wanted, read_options(wanted)).request
+    return sent.url, dict(sent.headers), json.loads(sent.body)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_surrounds_the_items_follows_every_option(name: str) -> None:
+    """A kept frame is used for the same question only: any other gives what a fresh adapter would send."""
+    asked = MODELS[name]
+    kept = new_adapter(asked.api)
+    transcript = Transcript([SystemMessage(content="Base", tools_added=(tool("t0"),)), user("a")])
+    assert transcript.system.tools
+
+    for change in ({}, *CHANGES, {}):
+        transcript = transcript.append(user("more"))
+        wanted = request(asked, transcript, **{"session_id": "s", **change})
+        assert wire(kept, wanted) == wire(new_adapter(asked.api), wanted)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_option_that_is_changed_in_place_is_seen(name: str) -> None:
+    asked, headers = MODELS[name], {"x-one": "1"}
+    adapter = new_adapter(asked.api)
+    transcript = Transcript([user("a")])
+
+    told = []
+    for value in ("1", "2"):
+        headers["x-one"] = value
+        told.append(wire(adapter, request(asked, transcript, headers=headers))[1]["x-one"])
+
+    assert told == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_cap_shrinks_with_the_room(name: str) -> None:
+    """The frame holds the output cap, which becomes smaller while the conversation fills the window."""
+    asked = structs.replace(MODELS[name], context_window=20_000, max_tokens=4096, reasoning=False)
+    kept = new_adapter(asked.api)
+    transcript = Transcript([user("a")])
+    bodies = []
+    for _ in range(8):
+        transcript = transcript.append(user("word " * 2_000))
+        wanted = request(asked, transcript)
+        bodies.append(wire(kept, wanted)[2])
+        assert bodies[-1] == wire(new_adapter(asked.api), wanted)[2]
+
+    assert json.dumps(bodies[0])[:300].count("4096") == 1
+    assert json.dumps(bodies[-1])[:300].count("4096") == 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.ports import ModelRequest
@@ -64,8 +65,8 @@ Prepare: TypeAlias = Callable[[ModelRequest, CallOptions], Call]
 """Encodes a question. Raises `RequestRefused` if that cannot be done."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCall:
+@final
+class SimpleCall(Struct, frozen=True):
     """A call without second thoughts."""
 
     request: HttpRequest

@@ -8,6 +8,7 @@ Source: providers specification 3.5.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
@@ -55,13 +56,20 @@ class TokenEstimate:
 
     def feed(self, message: Message) -> None:
         stamp = 0 if type(message) is HostMessage else message.timestamp
-        reported = _reported(message) if stamp >= self._latest else 0
+        is_latest = stamp >= self._latest
+        if is_latest:
+            self._latest = stamp
+        reported = _reported(message) if is_latest and type(message) is AssistantMessage else 0
         if reported:
             self._reported, self._reported_at, self._trailing = reported, self._count, 0
         else:
             self._trailing += message_tokens(message)
-        self._latest = max(self._latest, stamp)
         self._count += 1
+
+    @property
+    def tokens(self) -> int:
+        """The sum of `now`."""
+        return self._reported + self._trailing
 
     @property
     def now(self) -> ContextTokens:
@@ -76,8 +84,8 @@ def estimate_context(messages: Iterable[Message]) -> ContextTokens:
     return fold.now
 
 
-def _reported(message: Message) -> int:
-    if type(message) is not AssistantMessage or message.stop_reason in ("error", "aborted"):
+def _reported(message: AssistantMessage) -> int:
+    if message.stop_reason in ("error", "aborted"):
         return 0
     return total_tokens(message.usage)
 
@@ -91,7 +99,10 @@ def message_tokens(message: Message) -> int:
     content: str | Content = message.content
     if isinstance(content, str):
         return _tokens(units(content))
-    return _tokens(sum(map(_block_units, content)))
+    amount = 0
+    for block in content:
+        amount += units(block.text) if type(block) is Text else _block_units(block)
+    return _tokens(amount)
 
 
 def _system_tokens(message: SystemMessage) -> int:
@@ -108,9 +119,8 @@ def _system_tokens(message: SystemMessage) -> int:
 
 
 def _block_units(block: Any) -> int:
+    """Of a block that is no text."""
     kind = type(block)
-    if kind is Text:
-        return units(block.text)
     if kind is Thinking:
         return units(block.thinking)
     if kind is ToolCall:
@@ -137,11 +147,18 @@ def json_units(value: Any) -> int:
 def output_cap(model: Model, asked: int | None, context_tokens: int) -> int:
     """How many tokens the answer may take: what was asked for, or what the window still holds beside the context."""
     wanted = model.max_tokens if asked is None else asked
+    if model.context_window <= 0:
+        return max(1, wanted)
+    return min(wanted, room_for(model, context_tokens))
+
+
+def room_for(model: Model, context_tokens: int) -> int:
+    """How many tokens the window still holds beside the context; without end if its size is not known."""
     window = model.context_window
     if window <= 0:
-        return max(1, wanted)
+        return sys.maxsize
     margin = max(_SAFETY_TOKENS, -(-context_tokens * _SAFETY_SHARE_PERCENT // 100))
     room = window - context_tokens - margin
     if room < _SMALL_ROOM_TOKENS:
         room = min(_SMALL_ROOM_TOKENS, window - context_tokens - _SAFETY_TOKENS)
-    return min(wanted, max(1, room))
+    return max(1, room)

@@ -61,6 +61,11 @@ class HandOff:
         answer = self._assistant(message)  # type: ignore[arg-type]
         return closed if answer is None else [*closed, answer]
 
+    @property
+    def is_open(self) -> bool:
+        """Is there a tail?"""
+        return bool(self._open or self._held)
+
     def tail(self) -> list[Message]:
         """What stands at the end now. Changes nothing."""
         return [*(_no_result(call) for call in self._open.values()), *self._held]
@@ -92,12 +97,17 @@ class HandOff:
     def _assistant(self, message: AssistantMessage) -> AssistantMessage | None:
         if message.stop_reason in ("error", "aborted"):
             return None
-        if same_model(message, self._model):
-            content = tuple([block for block in message.content if _keeps(block)])
-        else:
-            content = self._foreign(message)
+        content = self._own(message) if same_model(message, self._model) else self._foreign(message)
         self._open = {block.id: block for block in content if type(block) is ToolCall}
-        return message if content == message.content else structs.replace(message, content=content)
+        if content is message.content or content == message.content:
+            return message
+        return structs.replace(message, content=content)
+
+    def _own(self, message: AssistantMessage) -> Content:
+        for block in message.content:
+            if type(block) is Thinking and not _keeps(block):
+                return tuple([block for block in message.content if _keeps(block)])
+        return message.content
 
     def _foreign(self, message: AssistantMessage) -> Content:
         blocks: list[Block] = []
@@ -129,7 +139,7 @@ def _keeps(block: Block) -> bool:
 
 def _without_images(content: Content, placeholder: str) -> Content:
     """Each run of images as one placeholder; one directly behind a placeholder adds none."""
-    if not any(type(block) is Image for block in content):
+    if Image not in map(type, content):
         return content
     blocks: list[Block] = []
     for block in content:

@@ -4,27 +4,20 @@ A conversation grows at its end, so almost everything of a request body was enco
 wire format are folds; a `History` keeps their state, the token estimate and the joined bytes of all finished items. The
 next request feeds only the messages that are new, and the body is one join.
 
-A `HistoryCache` finds the history of a transcript by the identity of its storage. Whatever else the items depend on
-(model, flags) is the `key`; under another key the history is built anew. Conversations that have not been asked about
-for a while are dropped when bytes or conversations grow beyond a budget.
+Whose history it is, and what surrounds the items of a request, is kept in `frames`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
 from antiphon.core.messages import Message, SystemMessage
-from antiphon.core.transcript import Transcript
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers import wire_json
-from antiphon.providers.estimate import ContextTokens, TokenEstimate
+from antiphon.providers.estimate import TokenEstimate
 from antiphon.providers.handoff import HandOff
-
-BUDGET_BYTES: Final = 64 * 1024 * 1024
-BUDGET_CONVERSATIONS: Final = 256
 
 Mark: TypeAlias = Callable[[JsonValue], JsonValue | None]
 """A changed copy of an item, such as one with a cache marker; None if this item cannot carry it."""
@@ -38,20 +31,12 @@ class Fold(Protocol):
         ...
 
     def finish(self) -> list[JsonObject]:
-        """Items that are held back. Called on a copy, once."""
+        """Items that are held back. Changes nothing."""
         ...
 
     def copy(self) -> Fold:
         """An independent fold in the same state."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """What surrounds the items of a request and mostly is the same from turn to turn."""
-
-    headers: dict[str, str]
-    opening: bytes
 
 
 def opening_of(fields: JsonObject, name: str, first: Sequence[JsonObject] = ()) -> bytes:
@@ -71,47 +56,41 @@ class History:
         self._in_place = in_place
         self._estimate = TokenEstimate()
         self._joined = bytearray()  # finished items, each followed by a comma
-        self._recent: list[tuple[int, JsonObject]] = []  # offset and value of the last items, for marks
+        self._recent: deque[tuple[int, JsonObject]] = deque(maxlen=_MARKABLE_ITEMS)  # offset and value, for marks
         self._tail: list[JsonObject] = []
-        self._frame: tuple[object, object, Frame] | None = None
         self.length = 0
         """Messages that were fed."""
 
     def feed(self, messages: Sequence[Message]) -> None:
         """Take in the messages behind `length`."""
-        if len(messages) > self.length:
-            for index in range(self.length, len(messages)):
+        length = len(messages)
+        if length > self.length:
+            for index in range(self.length, length):
                 self._feed(messages[index])
-            self.length = len(messages)
-            fold = self._fold.copy()
-            tail = [item for message in self._hand_off.tail() for item in fold.feed(message)]
-            self._tail = tail + fold.finish()
+            self.length = length
+            self._tail = self._behind() if self._hand_off.is_open else self._fold.finish()
+
+    def _behind(self) -> list[JsonObject]:
+        """What stands behind the finished items while calls have no result."""
+        fold = self._fold.copy()
+        items = [item for message in self._hand_off.tail() for item in fold.feed(message)]
+        return items + fold.finish()
 
     def _feed(self, message: Message) -> None:
         self._estimate.feed(message)
         if not self._in_place and type(message) is SystemMessage:
             return
+        joined = self._joined
         for ready in self._hand_off.feed(message):
             for item in self._fold.feed(ready):
-                self._append(item)
-
-    def _append(self, item: JsonObject) -> None:
-        self._recent.append((len(self._joined), item))
-        if len(self._recent) > _MARKABLE_ITEMS:
-            del self._recent[0]
-        self._joined += wire_json.encode(item)
-        self._joined += b","
+                self._recent.append((len(joined), item))
+                joined += wire_json.encode(item)
+                joined += b","
 
     @property
-    def tokens(self) -> ContextTokens:
-        """The estimate for the messages that were fed."""
-        return self._estimate.now
-
-    def framed(self, of: object, how: object, make: Callable[[], Frame]) -> Frame:
-        """The frame for the next request. It is made again if `of` is another object or `how` another value."""
-        if self._frame is None or self._frame[0] is not of or self._frame[1] != how:
-            self._frame = (of, how, make())
-        return self._frame[2]
+    def tokens(self) -> int:
+        """How many tokens the messages that were fed take, roughly."""
+        return self._estimate.tokens
 
     @property
     def size(self) -> int:
@@ -142,17 +121,21 @@ class History:
         `mark` is offered the items from the end on, until it takes one. `start` leaves out finished items: as many
         bytes of `unmarked`.
         """
-        tail = list(self._tail)
-        if mark is not None and _mark_last(tail, mark):
-            mark = None
+        tail = self._tail
+        if mark is not None and tail:
+            tail = list(tail)
+            if _mark_last(tail, mark):
+                mark = None
         with memoryview(self._joined) as joined:
-            finished = self._finished(joined, mark, start)
-            parts = [opening, *finished, *_encoded(tail), *_encoded(last)]
-            return b"".join(_closed([part for part in parts if len(part)]))
+            parts = [opening, *self._finished(joined, mark, start)]
+            if tail or last:
+                parts += _encoded(tail)
+                parts += _encoded(last)
+            return b"".join(_closed(parts))
 
-    def unmarked(self) -> bytes:
+    def unmarked(self, behind: bytes = b"") -> bytes:
         """All items without marks, each followed by a comma: what another request may have to begin with."""
-        return b"".join((self._joined, *_encoded(self._tail)))
+        return b"".join((self._joined, *_encoded(self._tail), behind))
 
     def items(self) -> list[JsonValue]:
         """All items, decoded. For callers that look into them."""
@@ -191,6 +174,8 @@ def _encoded(items: Sequence[JsonObject]) -> list[bytes]:
 
 def _closed(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
     """The parts with an end instead of the last comma. No part is copied."""
+    while not len(parts[-1]):
+        del parts[-1]
     last = parts[-1]
     if last[-1] == _COMMA:
         parts[-1] = memoryview(last)[:-1]
@@ -199,39 +184,3 @@ def _closed(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
 
 
 _COMMA: Final = ord(",")
-
-
-@final
-class HistoryCache:
-    """Histories by conversation, the least recently used one first."""
-
-    def __init__(self, budget_bytes: int = BUDGET_BYTES) -> None:
-        self._budget = budget_bytes
-        self._entries: OrderedDict[int, tuple[object, object, History]] = OrderedDict()
-        self._bytes = 0
-
-    def history(self, messages: Sequence[Message], key: object, make: Callable[[], History]) -> History:
-        """The history of these messages, fed with all of them. It is valid until the next call."""
-        if not isinstance(messages, Transcript):
-            fresh = make()
-            fresh.feed(messages)
-            return fresh
-        storage = messages.storage
-        known = self._entries.pop(id(storage), None)
-        history: History | None = None
-        if known is not None:
-            self._bytes -= known[2].size
-            if known[0] is storage and known[2].length <= len(messages) and known[1] == key:
-                history = known[2]
-        if history is None:
-            history = make()
-        history.feed(messages)
-        self._entries[id(storage)] = (storage, key, history)
-        self._bytes += history.size
-        self._shrink()
-        return history
-
-    def _shrink(self) -> None:
-        while len(self._entries) > 1 and (self._bytes > self._budget or len(self._entries) > BUDGET_CONVERSATIONS):
-            _, (_, _, history) = self._entries.popitem(last=False)
-            self._bytes -= history.size

@@ -15,8 +15,9 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,8 +28,8 @@ _IDLE_SECONDS = 15.0
 _THIS_MACHINE = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class HttpRequest:
+@final
+class HttpRequest(Struct, frozen=True):
     """A POST request. Header names are lower case. Its repr shows no header and no body: they hold secrets."""
 
     url: str

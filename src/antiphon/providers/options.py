@@ -71,6 +71,15 @@ class CallOptions(Struct, frozen=True, kw_only=True):
     def caching(self) -> bool:
         return self.cache_retention != "none"
 
+    def fingerprint(self) -> tuple[object, ...]:
+        """Equal for options that lead to the same request, even if a mapping among them was changed in place."""
+        nested = (self.headers, self.sampling_params, self.metadata, self.thinking_budgets, self.raw)
+        details = repr((self.tool_choice, *nested)) if self.tool_choice is not None or any(nested) else ""
+        return (
+            self.entry, self.level, self.api_key, self.temperature, self.max_tokens, self.cache_retention,
+            self.session_id, self.disable_continuation, details,
+        )  # fmt: skip
+
     def raw_get(self, name: str) -> Any:
         """A protocol option of the raw entry by its camelCase or snake_case name; None if absent."""
         return self.raw.get(_snake(name))

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import dataclass
+from functools import partial
+from typing import cast, final
+
+from msgspec import Struct, structs
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, SystemMessage
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import ResponseEvent
-from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.core.system_state import SystemState
+from antiphon.core.wire import JsonObject
 from antiphon.providers.anthropic_messages import encode, items, sessions
 from antiphon.providers.anthropic_messages.decode import MessagesDecoder, diagnostic
 from antiphon.providers.anthropic_messages.sessions import Session, Sessions, ThreadUse
 from antiphon.providers.anthropic_messages.tools import marked_tools, prefers_strict, tool_list
-from antiphon.providers.copilot import copilot_headers
+from antiphon.providers.copilot import copilot_headers, is_copilot
 from antiphon.providers.dialects import AnthropicDialect, anthropic_dialect
 from antiphon.providers.draft import AnswerDraft
 from antiphon.providers.exchange import Call, converse
 from antiphon.providers.failures import ErrorReply
+from antiphon.providers.frames import Frame, HistoryCache
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import History, HistoryCache, Mark
+from antiphon.providers.history import History, opening_of
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.options import CallOptions, merged_headers
-from antiphon.providers.system_text import folded_state, leading_text
+from antiphon.providers.system_text import leading_text
 from antiphon.providers.wire_json import encode as to_bytes
 
 
@@ -52,40 +57,21 @@ class AnthropicMessages:
         return self._call(wish, ())
 
     def _call(self, wish: _Wish, notes: tuple[JsonObject, ...]) -> Call:
-        history = self._history(wish)
-        content = _content(wish, history)
-        used = content.thread_use(wish, history)
-        request = _http_request(wish, content, history, used)
+        history, frame = self._histories.framed(wish.request, wish.options, wish.plan, wish.strict)
+        content = cast("_Content", frame.more)
+        sent = _sent(wish, content, history)
+        used = _thread_use(wish, content, sent)
+        request = HttpRequest(frame.url, frame.headers, _body(wish, frame, history, used))
         draft = AnswerDraft(wish.request.model, int(time.time() * 1000))
         draft.diagnostics.extend(notes)
         if content.thinking.marks and content.thinking.effort is not None:
             draft.provider_thinking_level = content.thinking.effort
         decoder = MessagesDecoder(wish.request.model, draft)
-        return _MessagesCall(self, wish, content, used, request, decoder)
-
-    def _history(self, wish: _Wish) -> History:
-        model, dialect = wish.request.model, wish.dialect
-        effort = encode.effort_of(model, wish.options, dialect)
-        rules = items.ItemRules(
-            api=model.api,
-            provider=model.provider,
-            model=model.id,
-            dialect=dialect,
-            strict=wish.strict,
-            tools_in_place=_system(wish)[2],
-            efforts=effort is not None and dialect.supports_mid_convo_effort,
-        )
-        key = (rules, "image" in model.input)
-
-        def make() -> History:
-            hand_off = HandOff(model, encode.rewriter(model))
-            return History(items.MessageItems(rules), hand_off, in_place=dialect.supports_mid_convo_system_messages)
-
-        return self._histories.history(wish.request.messages, key, make)
+        return _MessagesCall(self, wish, content, sent, used, request, decoder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
+@final
+class _Wish(Struct, frozen=True):
     """What one request to the server should be. `thread`: how far threads may be used."""
 
     request: ModelRequest
@@ -95,69 +81,124 @@ class _Wish:
     strict: bool
     thread: ThreadUse
 
+    def plan(self, request: ModelRequest, options: CallOptions, state: SystemState) -> _Plan:
+        return _Plan(self, state)
+
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The parts of a body. `settings` and `sent` are what a thread is recognised by; empty without threads."""
+    """The parts of a frame. With threads `settings` is what they are recognised by, and `creating` opens a new one."""
 
     fields: JsonObject
-    system: list[JsonObject]
     tools: list[JsonObject]
     declared: tuple[ToolDeclaration, ...]
     thinking: encode.Thinking
-    mark: JsonObject | None
-    inline_tools: bool
     settings: bytes
-    sent: bytes
+    creating: bytes
+
+
+@final
+class _Plan:
+    """How a conversation is put into requests."""
+
+    def __init__(self, wish: _Wish, state: SystemState) -> None:
+        self._wish = wish
+        self._prompt, self._declared, self._inline = _system(wish, state)
+        model, dialect = wish.request.model, wish.dialect
+        effort = encode.effort_of(model, wish.options, dialect)
+        self._rules = items.ItemRules(
+            api=model.api,
+            provider=model.provider,
+            model=model.id,
+            dialect=dialect,
+            strict=wish.strict,
+            tools_in_place=self._inline,
+            efforts=effort is not None and dialect.supports_mid_convo_effort,
+        )
 
     @property
-    def last(self) -> list[JsonObject]:
-        effort = self.thinking.effort
-        return [items.effort_item(effort)] if self.thinking.marks and effort is not None else []
+    def key(self) -> object:
+        return (self._rules, "image" in self._wish.request.model.input)
 
-    def thread_use(self, wish: _Wish, history: History) -> ThreadUse:
-        """How this request uses the session's thread."""
-        if not self.settings or wish.options.disable_continuation or wish.session.threads_refused:
-            return "none"
-        known = wish.session.thread
-        if wish.thread != "continue" or known is None or not known.is_continued_by(self.settings, self.sent):
-            return "none" if wish.thread == "none" else "create"
+    def history(self) -> History:
+        model, dialect = self._wish.request.model, self._wish.dialect
+        hand_off = HandOff(model, encode.rewriter(model))
+        return History(items.MessageItems(self._rules), hand_off, in_place=dialect.supports_mid_convo_system_messages)
+
+    def frame(self, history: History) -> Frame:
+        wish = self._wish
+        model, options, dialect = wish.request.model, wish.options, wish.dialect
+        thinking = encode.thinking_of(model, options, dialect, history.tokens)
+        mark = encode.cache_mark(options, dialect)
+        fields = encode.settings(model, options, dialect, thinking)
+        tools = tool_list(self._declared, dialect, strict=wish.strict)
+        whole = dict(fields)
+        if system := encode.system_blocks(self._prompt, mark):
+            whole["system"] = system
+        if marked := marked_tools(tools, mark, dialect, keep_place=self._inline):
+            whole["tools"] = marked
+        settings = creating = b""
+        if _has_threads(wish):
+            settings = to_bytes([fields, self._prompt, tools])
+            creating = opening_of({**whole, "thread": {"type": "create"}}, "messages")
+        told = thinking.effort if thinking.marks else None
+        return Frame(
+            url=encode.endpoint(model),
+            headers=self._headers(thinking, bool(marked)),
+            opening=opening_of(whole, "messages"),
+            mark=None if mark is None else partial(items.marked, mark=mark),
+            last=[] if told is None else [items.effort_item(told)],
+            more=_Content(fields, marked, self._declared, thinking, settings, creating),
+            steady=not is_copilot(model),
+        )
+
+    def _headers(self, thinking: encode.Thinking, tools: bool) -> dict[str, str]:
+        wish = self._wish
+        model, options, dialect = wish.request.model, wish.options, wish.dialect
+        threads = _has_threads(wish)
+        beta = encode.betas(dialect, thinking, tools=tools, inline_tools=self._inline, threads=threads)
+        defaults = encode.default_headers(model, options, dialect, beta)
+        defaults.update(copilot_headers(model, wish.request.messages))
+        return encode.tidy_betas(merged_headers(defaults, model, options))
+
+
+def _sent(wish: _Wish, content: _Content, history: History) -> bytes | None:
+    """What the server would hold after this request; None where threads are of no use."""
+    if not content.settings or wish.options.disable_continuation or wish.session.threads_refused:
+        return None
+    if wish.thread == "none":
+        return None
+    effort = content.thinking.effort
+    told = to_bytes(items.effort_item(effort)) + b"," if content.thinking.marks and effort is not None else b""
+    return history.unmarked(told)
+
+
+def _thread_use(wish: _Wish, content: _Content, sent: bytes | None) -> ThreadUse:
+    """How this request uses the session's thread."""
+    if sent is None:
+        return "none"
+    known = wish.session.thread
+    if wish.thread == "continue" and known is not None and known.is_continued_by(content.settings, sent):
         return "continue"
+    return "create"
 
 
-def _content(wish: _Wish, history: History) -> _Content:
-    model, options, dialect = wish.request.model, wish.options, wish.dialect
-    prompt, declared, inline = _system(wish)
-    thinking = encode.thinking_of(model, options, dialect, history.tokens.tokens)
-    mark = encode.cache_mark(options, dialect)
-    fields = encode.settings(model, options, dialect, thinking)
-    tools = tool_list(declared, dialect, strict=wish.strict)
-    content = _Content(
-        fields=fields,
-        system=encode.system_blocks(prompt, mark),
-        tools=marked_tools(tools, mark, dialect, keep_place=inline),
-        declared=declared,
-        thinking=thinking,
-        mark=mark,
-        inline_tools=inline,
-        settings=b"",
-        sent=b"",
-    )
-    if not _has_threads(wish):
-        return content
-    settings = to_bytes([fields, prompt, tools])
-    last = b"".join(to_bytes(item) + b"," for item in content.last)
-    return replace(content, settings=settings, sent=history.unmarked() + last)
+def _body(wish: _Wish, frame: Frame, history: History, used: ThreadUse) -> bytes:
+    content, known = cast("_Content", frame.more), wish.session.thread
+    if used == "continue" and known is not None:
+        fields = {**content.fields, "thread": {"type": "continue", "previous_message_id": known.message_id}}
+        opening = opening_of(fields, "messages")
+        return history.enclosed(opening, frame.mark, frame.last, start=len(known.items))
+    return history.enclosed(content.creating if used == "create" else frame.opening, frame.mark, frame.last)
 
 
 def _has_threads(wish: _Wish) -> bool:
     return wish.dialect.supports_message_threads and bool(wish.options.session_id) and wish.options.caching
 
 
-def _system(wish: _Wish) -> tuple[str, tuple[ToolDeclaration, ...], bool]:
+def _system(wish: _Wish, state: SystemState) -> tuple[str, tuple[ToolDeclaration, ...], bool]:
     """Prompt and tools at the top, and whether tools change inside the conversation."""
     messages = wish.request.messages
-    state = folded_state(messages)
     if not wish.dialect.supports_mid_convo_system_messages:
         return state.prompt, state.tools, False
     first = messages[0] if len(messages) else None
@@ -169,52 +210,14 @@ def _system(wish: _Wish) -> tuple[str, tuple[ToolDeclaration, ...], bool]:
     return leading_text(first), state.tools, False
 
 
-def _http_request(wish: _Wish, content: _Content, history: History, used: ThreadUse) -> HttpRequest:
-    model, options, dialect = wish.request.model, wish.options, wish.dialect
-    fields, start = dict(content.fields), 0
-    known = wish.session.thread
-    if used == "continue" and known is not None:
-        start = len(known.items)
-        fields["thread"] = {"type": "continue", "previous_message_id": known.message_id}
-    else:
-        if content.system:
-            fields["system"] = content.system
-        if content.tools:
-            fields["tools"] = content.tools
-        if used == "create":
-            fields["thread"] = {"type": "create"}
-    body = history.body(fields, "messages", mark=_marker(content.mark), last=content.last, start=start)
-    beta = encode.betas(
-        dialect,
-        content.thinking,
-        tools=bool(content.tools),
-        inline_tools=content.inline_tools,
-        threads=_has_threads(wish),
-    )
-    defaults = encode.default_headers(model, options, dialect, beta)
-    defaults.update(copilot_headers(model, wish.request.messages))
-    headers = encode.tidy_betas(merged_headers(defaults, model, options))
-    return HttpRequest(encode.endpoint(model), headers, body)
-
-
-def _marker(mark: JsonObject | None) -> Mark | None:
-    if mark is None:
-        return None
-
-    def mark_last(item: JsonValue) -> JsonValue | None:
-        return items.marked(item, mark)
-
-    return mark_last
-
-
 @final
-@dataclass(frozen=True, slots=True)
-class _MessagesCall:
+class _MessagesCall(Struct, frozen=True):
     """A request, and what to do if the server refuses a feature of it."""
 
     client: AnthropicMessages
     wish: _Wish
     content: _Content
+    sent: bytes | None
     used: ThreadUse
     request: HttpRequest
     decoder: MessagesDecoder
@@ -226,11 +229,11 @@ class _MessagesCall:
             session.thread = None
             session.threads_refused = session.threads_refused or instead == "none"
             note = diagnostic("anthropic_thread_fallback", draft, {"status": reply.status, "instead": instead})
-            return self._again(replace(self.wish, thread=instead), note)
+            return self._again(structs.replace(self.wish, thread=instead), note)
         if self.wish.strict and sessions.is_strict_limit(reply) and self._prefers_strict():
             session.strict_refused = True
             note = diagnostic("anthropic_strict_tools_fallback", draft, {"status": reply.status})
-            return self._again(replace(self.wish, strict=False), note)
+            return self._again(structs.replace(self.wish, strict=False), note)
         return None
 
     def _prefers_strict(self) -> bool:
@@ -240,9 +243,9 @@ class _MessagesCall:
         return self.client._call(wish, (*self.decoder.draft.diagnostics, note))
 
     def answered(self, message: AssistantMessage) -> None:
-        if self.used != "none":
+        if self.sent is not None:
             wish, content = self.wish, self.content
             keep_unsigned = wish.dialect.allow_empty_signature
             wish.session.thread = sessions.thread_after(
-                message, wish.request.model, content.settings, content.sent, keep_unsigned=keep_unsigned
+                message, wish.request.model, content.settings, self.sent, keep_unsigned=keep_unsigned
             )

@@ -74,9 +74,7 @@ class MessageItems:
 
     def finish(self) -> list[JsonObject]:
         """What is still held back."""
-        items = self._take_results() + self._system
-        self._system = []
-        return items
+        return [results_item(self._results), *self._system] if self._results else list(self._system)
 
     def _take_results(self) -> list[JsonObject]:
         results, self._results = self._results, []

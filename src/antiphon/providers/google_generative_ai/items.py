@@ -49,6 +49,7 @@ class ContentItems:
             self._results.append(cast("ToolResultMessage", message))
             return []
         items = self.finish()
+        self._results = []
         if kind is UserMessage:
             items += _turn("user", user_parts(cast("UserMessage", message).content))
         elif kind is AssistantMessage:
@@ -57,7 +58,7 @@ class ContentItems:
 
     def finish(self) -> list[JsonObject]:
         """What is still held back: the results, then their images."""
-        results, self._results = self._results, []
+        results = self._results
         if not results:
             return []
         dialect = self._rules.dialect

@@ -9,13 +9,11 @@ from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import ResponseEvent
 from antiphon.providers.dialects import chat_dialect
 from antiphon.providers.exchange import Call, SimpleCall, converse, now_ms
-from antiphon.providers.history import HistoryCache
+from antiphon.providers.frames import HistoryCache
 from antiphon.providers.openai_completions.decode import ChatDecoder
 from antiphon.providers.openai_completions.emulated import emulated_call
 from antiphon.providers.openai_completions.encode import encode
-from antiphon.providers.openai_completions.tools import grammars_of
 from antiphon.providers.options import CallOptions
-from antiphon.providers.system_text import folded_state
 
 
 @final
@@ -36,12 +34,5 @@ class OpenAICompletions:
         """
         if chat_dialect(request.model).emulated_tools:
             return emulated_call(request, options)
-        encoded = encode(request, options, self._histories)
-        return SimpleCall(encoded, ChatDecoder(request.model, now_ms(), _custom_arguments(request)))
-
-
-def _custom_arguments(request: ModelRequest) -> dict[str, str]:
-    if not chat_dialect(request.model).supports_open_ai_grammar_tools:
-        return {}
-    grammars = grammars_of(folded_state(request.messages).tools, supported=True)
-    return {name: grammar.argument for name, grammar in grammars.items()}
+        encoded, custom_arguments = encode(request, options, self._histories)
+        return SimpleCall(encoded, ChatDecoder(request.model, now_ms(), custom_arguments))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import cast, final
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
@@ -12,90 +13,89 @@ from antiphon.core.ports import ModelRequest
 from antiphon.core.system_state import SystemState
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers.constrained import Grammar, NotConvertible
-from antiphon.providers.copilot import copilot_headers
+from antiphon.providers.copilot import copilot_headers, is_copilot
 from antiphon.providers.dialects import OPENAI_HOST, ChatDialect, chat_dialect, session_headers
 from antiphon.providers.estimate import output_cap
 from antiphon.providers.failures import RequestRefused, cannot_send
+from antiphon.providers.frames import Frame, HistoryCache
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import Frame, History, HistoryCache, opening_of
+from antiphon.providers.history import History, opening_of
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, rewriter, system_role
 from antiphon.providers.openai_completions.thinking import Thought, thinking_fields
 from antiphon.providers.openai_completions.tools import encode_tools, grammars_of
 from antiphon.providers.options import CallOptions, merged_headers, sampling_of
-from antiphon.providers.system_text import Anchor, folded_state, tool_anchor
+from antiphon.providers.system_text import tool_anchor
 from antiphon.providers.wire_json import clean
 
 MAX_CACHE_KEY = 64
 
 
-def encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> HttpRequest:
-    """The request.
+def encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> tuple[HttpRequest, Mapping[str, str]]:
+    """The request, and for each grammar tool the name of its single argument.
 
     Raises:
         RequestRefused: a tool insists on constrained sampling that it cannot have.
     """
     try:
-        return _encode(request, options, cache)
+        history, frame = cache.framed(request, options, _Plan)
     except NotConvertible as error:
         raise RequestRefused(cannot_send(str(error))) from error
+    return HttpRequest(frame.url, frame.headers, history.enclosed(frame.opening, frame.mark)), frame.more
 
 
-def _encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> HttpRequest:
-    model, messages = request.model, request.messages
-    flags = chat_dialect(model)
-    state = folded_state(messages)
-    grammars = grammars_of(state.tools, flags.supports_open_ai_grammar_tools)
-    anchor = tool_anchor(messages) if _adds_in_place(flags) else None
-    history = _history(cache, messages, model, flags, grammars, anchor)
-    cap = _cap(model, options, history)
-    tools = state.tools if anchor is None else anchor.tools
-    needs_list = not tools and flags.requires_tools_with_tool_history and _has_tool_history(messages)
-    copilot = copilot_headers(model, messages)
-    marker = _marker(flags, options)
+@final
+class _Plan:
+    """How a conversation is put into requests."""
 
-    def frame() -> Frame:
+    def __init__(self, request: ModelRequest, options: CallOptions, state: SystemState) -> None:
+        self._model = request.model
+        self._messages = request.messages
+        self._options = options
+        self._state = state
+        self._flags = flags = chat_dialect(request.model)
+        self._grammars = grammars_of(state.tools, flags.supports_open_ai_grammar_tools)
+        self._anchor = tool_anchor(request.messages) if _adds_in_place(flags) else None
+        self._after = None if self._anchor is None else self._anchor.ordinal
+
+    @property
+    def key(self) -> object:
+        return (self._model, self._grammars, self._after)
+
+    def history(self) -> History:
+        model, flags = self._model, self._flags
+        fold = ChatFold(model, flags, self._grammars, self._after)
+        return History(fold, HandOff(model, rewriter(model)), in_place=flags.supports_mid_convo_system_messages)
+
+    def frame(self, history: History) -> Frame:
+        model, options, flags, messages = self._model, self._options, self._flags, self._messages
+        cap = _cap(model, options, history)
+        marker = _marker(flags, options)
+        tools = self._state.tools if self._anchor is None else self._anchor.tools
         fields = base_fields(model, flags, options, cap)
-        if tools or needs_list:
-            fields["tools"] = _tools(tools, flags, grammars, marker)
+        if tools or (flags.requires_tools_with_tool_history and _has_tool_history(messages)):
+            fields["tools"] = _tools(tools, flags, self._grammars, marker)
         fields.update(_rest(model, flags, options, cap, has_tools=bool(tools)))
-        first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags, marker)
-        headers = request_headers(messages, model, flags, options)
-        return Frame(headers, opening_of(fields, "messages", first))
-
-    framed = history.framed(state, (options, cap, needs_list, copilot), frame)
-    mark = None if marker is None else lambda item: cache_marker(item, marker)
-    url = f"{model.base_url.rstrip('/')}/chat/completions"
-    return HttpRequest(url, framed.headers, history.enclosed(framed.opening, mark))
+        first = [] if flags.supports_mid_convo_system_messages else _leading(self._state, model, flags, marker)
+        return Frame(
+            url=f"{model.base_url.rstrip('/')}/chat/completions",
+            headers=request_headers(messages, model, flags, options),
+            opening=opening_of(fields, "messages", first),
+            mark=None if marker is None else partial(cache_marker, marker=marker),
+            more={name: grammar.argument for name, grammar in self._grammars.items()},
+            steady=not flags.requires_tools_with_tool_history and not is_copilot(model),
+        )
 
 
 def _adds_in_place(flags: ChatDialect) -> bool:
     return flags.supports_mid_convo_system_messages and flags.supports_mid_convo_tool_additions
 
 
-def _history(
-    cache: HistoryCache,
-    messages: Sequence[Message],
-    model: Model,
-    flags: ChatDialect,
-    grammars: dict[str, Grammar],
-    anchor: Anchor | None,
-) -> History:
-    in_place = flags.supports_mid_convo_system_messages
-    after = None if anchor is None else anchor.ordinal
-
-    def make() -> History:
-        fold = ChatFold(model, flags, grammars, after)
-        return History(fold, HandOff(model, rewriter(model)), in_place=in_place)
-
-    return cache.history(messages, (model, grammars, after), make)
-
-
 def _cap(model: Model, options: CallOptions, history: History) -> int | None:
     """The output limit. The raw entry sends one only if it is asked to."""
     if options.is_raw:
         return options.max_tokens
-    return output_cap(model, options.max_tokens, history.tokens.tokens)
+    return output_cap(model, options.max_tokens, history.tokens)
 
 
 def thinking_level(model: Model, options: CallOptions) -> ThinkingLevel | None:

@@ -69,7 +69,7 @@ class ChatFold:
         return items
 
     def finish(self) -> list[JsonObject]:
-        return self._run_ends()
+        return self._images_of_run() if self._images else []
 
     # -- one kind of message each
 
@@ -103,9 +103,17 @@ class ChatFold:
 
     def _assistant_item(self, message: AssistantMessage) -> JsonObject | None:
         flags = self._flags
-        texts = [clean(b.text) for b in message.content if type(b) is Text and b.text.strip()]
-        thoughts = [b for b in message.content if type(b) is Thinking and b.thinking.strip()]
-        calls = [b for b in message.content if type(b) is ToolCall]
+        texts: list[str] = []
+        thoughts: list[Thinking] = []
+        calls: list[ToolCall] = []
+        for block in message.content:
+            if type(block) is Text:
+                if block.text.strip():
+                    texts.append(clean(block.text))
+            elif type(block) is ToolCall:
+                calls.append(block)
+            elif type(block) is Thinking and block.thinking.strip():
+                thoughts.append(block)
         content: JsonValue = "".join(texts) or None
         if flags.requires_thinking_as_text and thoughts:
             thought = "\n\n".join(clean(block.thinking) for block in thoughts)
@@ -139,7 +147,8 @@ class ChatFold:
         images = [block for block in message.content if type(block) is Image]
         if not text.strip():
             text = SEE_IMAGE if images else NO_OUTPUT
-        self._images += images
+        if images:
+            self._images += images
         self._after_result = True
         item: JsonObject = {"role": "tool", "content": text, "tool_call_id": message.tool_call_id}
         if self._flags.requires_tool_result_name:
@@ -147,14 +156,17 @@ class ChatFold:
         return item
 
     def _run_ends(self) -> list[JsonObject]:
-        """The images of the results so far."""
+        """The images of the results so far, which are told with that."""
         if not self._images:
             return []
-        content = [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, self._images)]
+        items = self._images_of_run()
         self._images = []
-        bridge = self._bridge()
         self._after_result = False
-        return [*bridge, {"role": "user", "content": content}]
+        return items
+
+    def _images_of_run(self) -> list[JsonObject]:
+        content = [{"type": "text", "text": IMAGES_FOLLOW}, *map(_image, self._images)]
+        return [*self._bridge(), {"role": "user", "content": content}]
 
     def _bridge(self) -> list[JsonObject]:
         if not self._flags.requires_assistant_after_tool_result:

@@ -8,7 +8,7 @@ from typing import final
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import ResponseEvent
 from antiphon.providers.exchange import Call, SimpleCall, converse, now_ms
-from antiphon.providers.history import HistoryCache
+from antiphon.providers.frames import HistoryCache
 from antiphon.providers.openai_responses.decode import ResponsesDecoder
 from antiphon.providers.openai_responses.encode import encode
 from antiphon.providers.options import CallOptions

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import final
+
+from msgspec import Struct
 
 from antiphon.core.messages import Message
 from antiphon.core.model import Model
 from antiphon.core.ports import ModelRequest
 from antiphon.core.system_state import SystemState
 from antiphon.core.wire import JsonObject
-from antiphon.providers.constrained import Grammar, NotConvertible
+from antiphon.providers.constrained import NotConvertible
 from antiphon.providers.copilot import copilot_headers, is_copilot
 from antiphon.providers.dialects import OPENAI_HOST, ResponsesDialect, responses_dialect
 from antiphon.providers.estimate import output_cap
 from antiphon.providers.failures import RequestRefused, cannot_send
+from antiphon.providers.frames import Frame, HistoryCache
 from antiphon.providers.handoff import HandOff
-from antiphon.providers.history import Frame, History, HistoryCache, opening_of
+from antiphon.providers.history import History, opening_of
 from antiphon.providers.http import HttpRequest
 from antiphon.providers.levels import is_switched_off, word_for
 from antiphon.providers.openai_responses.call_ids import rewriter
 from antiphon.providers.openai_responses.items import Placing, ResponsesFold, configuration_update, system_role
 from antiphon.providers.openai_responses.tools import encode_tools, grammars_of
 from antiphon.providers.options import CallOptions, merged_headers, sampling_of
-from antiphon.providers.system_text import folded_state, tool_anchor
+from antiphon.providers.system_text import tool_anchor
 from antiphon.providers.wire_json import clean
 
 MAX_CACHE_KEY = 64
@@ -31,8 +34,8 @@ MIN_OUTPUT_TOKENS = 16
 FIXED_EFFORT = "medium"
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+@final
+class Encoded(Struct, frozen=True):
     """The request, what its grammar tools call their argument, and the level that was told in place."""
 
     request: HttpRequest
@@ -47,42 +50,69 @@ def encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> 
         RequestRefused: a tool insists on constrained sampling that it cannot have.
     """
     try:
-        return _encode(request, options, cache)
+        history, frame = cache.framed(request, options, _Plan)
     except NotConvertible as error:
         raise RequestRefused(cannot_send(str(error))) from error
+    body = history.enclosed(frame.opening, last=frame.last)
+    custom_arguments, level = frame.more
+    return Encoded(HttpRequest(frame.url, frame.headers, body), custom_arguments, level)
 
 
-def _encode(request: ModelRequest, options: CallOptions, cache: HistoryCache) -> Encoded:
-    model, messages = request.model, request.messages
-    flags = responses_dialect(model)
-    state = folded_state(messages)
-    grammars = grammars_of(state.tools, flags)
-    signed_in = is_sign_in(model, options)
-    effort = _effort(model, options)
-    in_place_effort = effort if flags.supports_mid_convo_effort and not signed_in and model.reasoning else None
-    anchor = tool_anchor(messages) if _searches(flags) else None
-    placing = Placing(_changes(flags), None if anchor is None else anchor.ordinal, in_place_effort is not None)
-    history = _history(cache, messages, model, flags, grammars, placing)
-    cap = _cap(model, flags, options, history, signed_in)
-    tools = () if placing.changes else state.tools if anchor is None else anchor.tools
+@final
+class _Plan:
+    """How a conversation is put into requests."""
 
-    def frame() -> Frame:
+    def __init__(self, request: ModelRequest, options: CallOptions, state: SystemState) -> None:
+        self._model = model = request.model
+        self._messages = request.messages
+        self._options = options
+        self._state = state
+        self._flags = flags = responses_dialect(model)
+        self._grammars = grammars_of(state.tools, flags)
+        self._signed_in = is_sign_in(model, options)
+        self._effort = effort = _effort(model, options)
+        in_place = flags.supports_mid_convo_effort and not self._signed_in and model.reasoning
+        self._in_place_effort = effort if in_place else None
+        self._anchor = tool_anchor(request.messages) if _searches(flags) else None
+        after = None if self._anchor is None else self._anchor.ordinal
+        self._placing = Placing(_changes(flags), after, self._in_place_effort is not None)
+
+    @property
+    def key(self) -> object:
+        return (self._model, self._grammars, self._placing)
+
+    def history(self) -> History:
+        model, flags = self._model, self._flags
+        fold = ResponsesFold(model, flags, self._grammars, self._placing)
+        return History(fold, HandOff(model, rewriter(model)), in_place=flags.supports_mid_convo_system_messages)
+
+    def frame(self, history: History) -> Frame:
+        model, options, flags = self._model, self._options, self._flags
+        told = self._in_place_effort
+        return Frame(
+            url=f"{model.base_url.rstrip('/')}/responses",
+            headers=_headers(self._messages, model, flags, options),
+            opening=self._opening(history),
+            last=[configuration_update(told)] if told else [],
+            more=({name: grammar.argument for name, grammar in self._grammars.items()}, told),
+            steady=not is_copilot(model),
+        )
+
+    def _opening(self, history: History) -> bytes:
+        model, options, flags, signed_in = self._model, self._options, self._flags, self._signed_in
+        cap = _cap(model, flags, options, history, signed_in)
         fields: JsonObject = {"model": model.id, "stream": True, "store": False, **_limits(options, cap, signed_in)}
         fields.update(_cache_fields(flags, options, signed_in))
-        if tools:
-            fields["tools"] = encode_tools(tools, flags, grammars)
+        tools = self._state.tools if self._anchor is None else self._anchor.tools
+        if tools and not self._placing.changes:
+            fields["tools"] = encode_tools(tools, flags, self._grammars)
         if options.tool_choice is not None:
             fields["tool_choice"] = options.tool_choice
-        fields.update(_reasoning(model, options, effort, FIXED_EFFORT if in_place_effort else effort))
+        effort = self._effort
+        fields.update(_reasoning(model, options, effort, FIXED_EFFORT if self._in_place_effort else effort))
         fields.update(sampling_of(model, options))
-        first = [] if flags.supports_mid_convo_system_messages else _leading(state, model, flags)
-        return Frame(_headers(messages, model, flags, options), opening_of(fields, "input", first))
-
-    framed = history.framed(state, (options, cap, copilot_headers(model, messages)), frame)
-    last = [configuration_update(in_place_effort)] if in_place_effort else []
-    url = f"{model.base_url.rstrip('/')}/responses"
-    sent = HttpRequest(url, framed.headers, history.enclosed(framed.opening, last=last))
-    return Encoded(sent, {name: grammar.argument for name, grammar in grammars.items()}, in_place_effort)
+        first = [] if flags.supports_mid_convo_system_messages else _leading(self._state, model, flags)
+        return opening_of(fields, "input", first)
 
 
 def _changes(flags: ResponsesDialect) -> bool:
@@ -100,28 +130,13 @@ def is_sign_in(model: Model, options: CallOptions) -> bool:
     return bool(key) and model.provider == "openai" and OPENAI_HOST in model.base_url and not str(key).startswith("sk-")
 
 
-def _history(
-    cache: HistoryCache,
-    messages: Sequence[Message],
-    model: Model,
-    flags: ResponsesDialect,
-    grammars: dict[str, Grammar],
-    placing: Placing,
-) -> History:
-    def make() -> History:
-        fold = ResponsesFold(model, flags, grammars, placing)
-        return History(fold, HandOff(model, rewriter(model)), in_place=flags.supports_mid_convo_system_messages)
-
-    return cache.history(messages, (model, grammars, placing), make)
-
-
 def _cap(model: Model, flags: ResponsesDialect, options: CallOptions, history: History, signed_in: bool) -> int | None:
     """The output limit, if one is sent."""
     if not flags.supports_max_output_tokens or signed_in:
         return None
     if options.is_raw:
         return None if options.max_tokens is None else max(MIN_OUTPUT_TOKENS, options.max_tokens)
-    return max(MIN_OUTPUT_TOKENS, output_cap(model, options.max_tokens, history.tokens.tokens))
+    return max(MIN_OUTPUT_TOKENS, output_cap(model, options.max_tokens, history.tokens))
 
 
 def _limits(options: CallOptions, cap: int | None, signed_in: bool) -> JsonObject:
