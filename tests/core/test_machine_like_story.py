@@ -20,7 +20,7 @@ def first_difference(profile: str, seed: int) -> str | None:
     return None
 
 
-@pytest.mark.requirement("S1-2", "S3-40")
+@pytest.mark.requirement("S1-2", "S1-3", "S3-4", "S3-40")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_machine_and_story_agree_in_3400_random_worlds(profile: str) -> None:
     """Three profiles make 10,200 worlds: queues, hooks, limits, aborts and failures at random."""

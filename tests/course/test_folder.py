@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,64 @@ LOOP = CHAPTERS["07"]
 every_chapter = pytest.mark.parametrize("number", CHAPTERS)
 
 
-@pytest.mark.requirement("S0-6", "S0-4", "S0-67")
+@pytest.mark.requirement("S0-4")
+@every_chapter
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_lesson_changes_exactly_one_file(number: str, language: Any) -> None:
+    lesson = CHAPTERS[number]
+    open_, solved = files_of(lesson, language), files_of(lesson, language, solved=True)
+
+    assert [path for path in solved if solved[path] != open_.get(path)] == [f"my_agent/{lesson.module}.py"]
+    assert open_.keys() == solved.keys()
+
+
+@pytest.mark.requirement("S0-6", "S0-67")
+def test_a_folder_holds_the_solved_earlier_lessons_its_own_tests_and_a_skeleton() -> None:
+    """Model, executor, loop, tools: what one lesson asks for is given in the next."""
+    earlier: dict[str, str] = {}
+    for number, lesson in CHAPTERS.items():
+        files = files_of(lesson, "en")
+        assert earlier.items() <= files.items(), number
+        assert "NotImplementedError" in files[f"my_agent/{lesson.module}.py"]
+        assert {f"tests/{step.test_file}" for step in lesson.steps} <= files.keys()
+        earlier[f"my_agent/{lesson.module}.py"] = files_of(lesson, "en", solved=True)[f"my_agent/{lesson.module}.py"]
+    assert list(earlier) == [f"my_agent/{n}.py" for n in ("scripted_model", "executor", "agent_loop", "coding_tools")]
+
+
+@pytest.mark.requirement("S0-7")
+def test_the_skeleton_declares_the_public_surface_and_leaves_five_steps_open(tmp_path: Path) -> None:
+    make_folder(LOOP, tmp_path / "loop", "en")
+    program = "from my_agent import agent_loop; print(*(n for n in agent_loop.__all__ if hasattr(agent_loop, n)))"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "loop", capture_output=True, text=True)
+
+    assert {"LoopEvent", "AgentRunResult", "AgentLoopOptions", "run_agent_loop", "skipped_call"} <= {
+        *done.stdout.split()
+    }
+    skeleton = (tmp_path / "loop/my_agent/agent_loop.py").read_text()
+    assert {f"# Step {n}." in skeleton for n in range(1, 6)} == {True}
+    assert skeleton.count("raise NotImplementedError(") == 5
+
+
+@pytest.mark.requirement("S0-46", "S0-58")
+@every_chapter
+def test_injected_tests_never_sleep_and_those_of_the_loop_touch_no_file(number: str) -> None:
+    """Order comes from gates. `tmp_path` of the tests of tools is where a file belongs."""
+    tests = {path: text for path, text in files_of(CHAPTERS[number], "en").items() if path.startswith("tests/test_")}
+    tests |= {path: text for path, text in files_of(CHAPTERS[number], "en").items() if path.endswith(("stage.py",))}
+    called = {name for text in tests.values() for name in _called(text)}
+
+    assert re.findall(r"\bsleep\((?!0\))", "".join(tests.values())) == []  # `sleep(0)` lets others run, no more
+    if number == "07":
+        assert called & {"open", "write_text", "write_bytes", "read_text", "mkdir", "touch", "run", "Popen"} <= {"run"}
+        assert "tmp_path" not in "".join(tests.values())
+
+
+def _called(text: str) -> set[str]:
+    functions = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in functions}
+
+
 def test_a_folder_is_made_where_nothing_is(tmp_path: Path) -> None:
     make_folder(LOOP, tmp_path / "new" / "loop", "en")
     (tmp_path / "empty").mkdir()

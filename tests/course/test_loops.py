@@ -31,7 +31,7 @@ async def test_both_loops_tell_the_same_events() -> None:
         assert core == reference, case
 
 
-@pytest.mark.requirement("S0-13", "S0-24", "S0-40", "S0-41", "S0-65", "X15")
+@pytest.mark.requirement("S0-13", "S0-24", "S0-39", "S0-40", "S0-41", "S0-61", "S0-63", "S0-65", "X15")
 @pytest.mark.parametrize("name", LOOPS)
 async def test_every_case_does_what_the_table_says(name: str) -> None:
     for case in CASES:

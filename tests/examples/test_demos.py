@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,17 @@ def test_a_demo_says_what_is_expected(name: str, capsys: pytest.CaptureFixture[s
     asyncio.run(example(name).main())
 
     assert capsys.readouterr().out == (EXPECTED / f"{name}.txt").read_text("utf-8")
+
+
+@pytest.mark.requirement("S1-25")
+def test_the_first_demo_is_one_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "demo_01.py"], cwd=tmp_path, env={}, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (EXPECTED / "demo_01.txt").read_text("utf-8")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)

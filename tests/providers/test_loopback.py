@@ -124,6 +124,7 @@ async def test_an_abort_before_the_call_sends_nothing(api: str) -> None:
         assert (message.stop_reason, server.seen) == ("aborted", [])
 
 
+@pytest.mark.requirement("S3-82")
 @APIS
 async def test_a_history_that_cannot_be_encoded_is_a_failed_event(api: str) -> None:
     """An adapter never raises, whatever it is given."""

@@ -35,7 +35,7 @@ requirement = pytest.mark.requirement
 CONFIG = LoopConfig(model=SCRIPTED_MODEL)
 
 
-@requirement("S3-20", "S3-21", "S3-4")
+@requirement("S3-20", "S3-21")
 async def test_the_state_says_everything_at_once() -> None:
     world = World([calls("A"), says("done")], system_prompt="Be brief.", thinking_level="low")
     seen: list[AgentState] = []
@@ -178,7 +178,7 @@ async def test_listeners_are_awaited_one_by_one_and_may_leave() -> None:
     assert all(line.startswith("slow") for line in order)
 
 
-@requirement("S3-92", "S3-10", "S3-30", "S3-102")
+@requirement("S3-92", "S3-10", "S3-30", "S3-102", "S3-4")
 async def test_idle_is_behind_the_listeners_of_the_last_event() -> None:
     world = World([says("done")])
     done: list[str] = []
@@ -231,7 +231,7 @@ async def test_who_refuses_to_continue_and_when() -> None:
     assert [who(m) for m in outcome.new_messages] == ["assistant"]
 
 
-@requirement("S3-119", "S3-30")
+@requirement("S3-119", "S3-30", "S3-6")
 async def test_continue_adds_nothing_of_its_own() -> None:
     world = World([says("answered")], messages=[user("unanswered")])
 
@@ -239,6 +239,8 @@ async def test_continue_adds_nothing_of_its_own() -> None:
 
     assert [who(m) for m in messages] == ["assistant"]
     assert [m.content for m in world.requests[0]] == ["unanswered"]
+    assert (world.recording.types[0], world.recording.types[-1]) == ("agent_start", "agent_end")
+    assert len(world.recording.runs()) == 1
 
 
 @requirement("S3-23")

@@ -62,7 +62,7 @@ async def test_the_finish_hook_of_a_failed_answer_is_told_and_not_obeyed() -> No
     assert world.agent.has_queued_messages
 
 
-@requirement("S3-77", "S3-38", "S3-52", "S3-69", "S3-71", "S3-75", "S3-102")
+@requirement("S3-77", "S3-38", "S3-52", "S3-69", "S3-71", "S3-75", "S3-102", "S3-4", "S1-3")
 async def test_the_order_of_the_hooks() -> None:
     told: list[str] = []
 
@@ -153,7 +153,7 @@ async def test_a_host_may_give_another_context_for_the_next_turn() -> None:
     assert [who(m) for m in messages if m.role != "system"] == ["user", "assistant", "result A", "assistant"]
 
 
-@requirement("S3-16")
+@requirement("S3-16", "S3-52")
 async def test_messages_of_the_host_are_left_out_or_converted() -> None:
     note = host_message("note", text="remember the milk")
     world = World([says("a")])

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from antiphon import PI, STRICT, AgentEvent, AssistantMessage, Failed, ModelRequest, Policy
+from antiphon import PI, STRICT, AgentEvent, AssistantMessage, Failed, ModelRequest, Policy, tool
 from antiphon.core.events import MessageEnd, MessageStart, TurnEnd
 from antiphon.core.policy import DEFAULT
 from antiphon.core.trace import check_trace
 from antiphon.testing import World, breaks, calls, fails, falls_silent, raises, says, who
+from antiphon.tools import ToolContext
 
 requirement = pytest.mark.requirement
 HOOKS = ("transform_context", "convert_to_llm", "get_api_key", "prepare_request", "prepare_next_turn", "finish_turn")
 
 
-@requirement("S3-19")
+@requirement("S3-19", "S3-82")
 async def test_a_provider_may_fail_without_a_start() -> None:
     async def refuse(request: ModelRequest) -> AsyncIterator[Any]:
         message = AssistantMessage(content=(), stop_reason="error", error_message="no such model")
@@ -32,7 +34,7 @@ async def test_a_provider_may_fail_without_a_start() -> None:
     assert world.outcome.reason == "error"
 
 
-@requirement("S1-21", "S3-82", "S3-83", "S3-84", "S3-35", "X14")
+@requirement("S1-21", "S3-83", "S3-84", "S3-35", "X14")
 @pytest.mark.parametrize("answer", [raises(OSError("no route")), breaks(says("Hel", "lo"), OSError("no route"))])
 async def test_a_stream_that_raises_becomes_an_answer_with_an_error(answer: Any) -> None:
     """The trace is closed, what had arrived is kept, and the next prompt works."""
@@ -53,7 +55,7 @@ async def test_a_stream_that_raises_becomes_an_answer_with_an_error(answer: Any)
     assert world.agent.error_message is None
 
 
-@requirement("X14", "S3-83")
+@requirement("X14", "S3-83", "S3-35")
 @pytest.mark.parametrize(
     "hook",
     ["transform_context", "convert_to_llm", "get_api_key", "prepare_request", "prepare_next_turn", "finish_turn"],
@@ -75,31 +77,44 @@ async def test_a_hook_that_raises_becomes_a_failure_that_is_told(hook: str) -> N
 
 @requirement("S1-23", "S3-85", "S0-31", "S3-86")
 async def test_one_abort_reaches_everybody() -> None:
-    """Stream, transform, hooks, tool and listeners see the same signal, and so does what comes behind the abort."""
+    """Stream, transform, hooks, tool and listeners hear of one abort, and so does what comes behind it.
+
+    A call has a signal of its own, derived from that of the run: its time limit aborts it alone.
+    """
     heard: dict[str, bool] = {}
+    signals: dict[str, Any] = {}
 
     def note(name: str) -> Any:
-        def hook(given: Any, signal: Any = None) -> Any:
-            heard[name] = signal.aborted
+        def hook(given: Any, signal: Any) -> Any:
+            heard[name], signals[name] = signal.aborted, signal
             return given if name == "transform_context" else None
 
         return hook
 
     hooks = ("transform_context", "before_tool_call", "after_tool_call", "finish_turn")
     world = World([calls("A"), says("never")], **{name: note(name) for name in hooks})
-    world.agent.subscribe(lambda _e, signal: heard.__setitem__("listener", signal.aborted))
-    signals: list[Any] = []
-    world.calls.results["A"] = "done anyway"
-    gate = world.hold("A")
+    world.agent.subscribe(note("listener"))
+    reached = asyncio.Event()
+
+    @tool(name="A")
+    async def work(*, ctx: ToolContext) -> str:
+        """Works until it hears that it should stop."""
+        signals["tool"] = ctx.signal
+        reached.set()
+        await ctx.signal.wait()
+        return "done anyway"
+
+    world.agent.tools = [work]
     running = world.start("go")
-    await gate.reached()
-    signals.append(world.model.requests[0].signal)
+    await reached.wait()
+    signals["stream"] = world.model.requests[0].signal
     assert heard == dict.fromkeys((*hooks[:2], "listener"), False)
 
     world.agent.abort("enough")
     await running
 
-    assert signals[0].aborted
+    assert signals.keys() == {*hooks, "listener", "tool", "stream"}
+    assert {(signal.aborted, signal.reason) for signal in signals.values()} == {(True, "enough")}
     assert heard["after_tool_call"] and heard["finish_turn"] and heard["listener"]
     assert world.outcome.abort_reason == "enough"
 

@@ -43,7 +43,7 @@ async def test_the_events_of_a_plain_answer() -> None:
     assert world.outcome.reason == "stop"
 
 
-@requirement("S3-51", "S3-2", "S3-47", "S3-48", "S3-103", "S1-1", "S1-2", "S1-20", "S0-3", "S0-29", "S0-33")
+@requirement("S3-51", "S3-2", "S3-47", "S3-48", "S3-103", "S1-1", "S1-2", "S1-20", "S0-3", "S0-33")
 async def test_a_call_is_answered_before_the_model_is_asked_again() -> None:
     """The reference scenario: 123 times 456, four messages, two requests, no key."""
     world = World([call("calculate", {"a": 123, "b": 456}), says("It is 56088.")], tools=[calculate])
@@ -58,7 +58,7 @@ async def test_a_call_is_answered_before_the_model_is_asked_again() -> None:
     assert [who(m) for m in world.requests[1]][-3:] == ["user", "assistant", "result calculate"]
 
 
-@requirement("S3-49", "S3-17", "S3-55")
+@requirement("S3-49", "S3-17", "S3-55", "S0-29", "S3-4")
 async def test_the_events_of_an_answer_with_one_call() -> None:
     world = World([calls("A"), says("done")])
     world.calls.updates["A"] = ["half", "nearly"]
@@ -99,7 +99,7 @@ async def test_a_turn_is_one_answer_with_all_its_results() -> None:
     assert second.tool_results == ()
 
 
-@requirement("S3-7", "S1-4", "S1-6", "S3-43", "S3-67", "S1-7")
+@requirement("S3-7", "S1-4", "S1-6", "S3-67")
 async def test_a_follow_up_brings_a_second_task_into_the_same_run() -> None:
     world = World([calls("A"), says("first task done"), says("second task done")])
     world.follow_up_while_running("A", "and now the second")
@@ -124,7 +124,7 @@ async def test_a_run_gives_back_only_what_is_new() -> None:
     assert world.outcome.turns == 1
 
 
-@requirement("S0-16", "S0-17", "S0-18", "S0-44", "S0-45", "S0-46", "S1-22", "S3-58", "S3-59", "S3-102")
+@requirement("S0-16", "S0-17", "S0-18", "S0-44", "S0-45", "S0-46", "S1-22", "S3-59", "S3-102")
 async def test_three_orders() -> None:
     """Starts in call order, ends in order of completion, results in call order."""
     world = World([calls("slow", "fast"), says("done")])
@@ -189,7 +189,7 @@ async def test_a_growing_answer_is_seen_and_never_stored() -> None:
     assert world.agent.streaming_message is None
 
 
-@requirement("S3-41", "S3-29")
+@requirement("S3-41")
 async def test_even_an_empty_list_of_prompts_asks_once() -> None:
     model = ScriptedModel([says("hello again")])
     heard: list[str] = []
@@ -245,7 +245,7 @@ async def test_calls_are_those_of_the_final_message() -> None:
     assert world.calls.executed_ids == ["A"]
 
 
-@requirement("S3-109", "S3-79", "S1-3")
+@requirement("S3-109", "S3-79", "X7")
 async def test_many_turns_do_not_deepen_the_stack_and_are_not_stopped() -> None:
     """A loop, not recursion: far more turns than Python's stack has frames, all with the same call."""
     world = World([*[calls("A")] * 1500, says("done")])
@@ -257,7 +257,7 @@ async def test_many_turns_do_not_deepen_the_stack_and_are_not_stopped() -> None:
     assert len(world.calls.executed) == 1500
 
 
-@requirement("S3-44", "S1-8")
+@requirement("S3-44")
 async def test_steering_that_waits_belongs_to_the_first_turn() -> None:
     world = World([says("ok")])
     world.agent.steer("in English, please")
@@ -268,7 +268,7 @@ async def test_steering_that_waits_belongs_to_the_first_turn() -> None:
     assert world.recording.types.count("turn_start") == 1
 
 
-@requirement("S0-10", "S1-11", "S3-45", "S3-66", "S3-102", "S1-5", "S3-65")
+@requirement("S0-10", "S3-44", "S3-45", "S3-66", "S3-102", "S1-5", "S3-65")
 async def test_queued_input_never_stands_between_a_call_and_its_result() -> None:
     world = World([calls("A", "B"), says("changed")])
     world.steer_while_running("A", "stop that")
@@ -277,6 +277,49 @@ async def test_queued_input_never_stands_between_a_call_and_its_result() -> None
 
     assert [who(m) for m in messages] == ["user", "assistant", "result A", "result B", "user", "assistant"]
     assert world.recording.log.index("turn_end") < world.recording.log.index("message_start user", 4)
+
+
+@requirement("S1-7", "S1-8", "S3-43", "S3-67")
+async def test_tools_and_steering_come_before_follow_ups() -> None:
+    """Both wait while a tool works: the calls end, steering is answered, then the follow-up, then the run ends."""
+    world = World([calls("A"), says("changed"), says("second task done")])
+    world.follow_up_while_running("A", "and then the second task")
+    world.steer_while_running("A", "in another way")
+
+    messages = await world.prompt("go")
+
+    assert [who(m) for m in messages] == ["user", "assistant", "result A", "user", "assistant", "user", "assistant"]
+    assert [m.content for m in messages if isinstance(m, UserMessage)][1:] == [
+        "in another way",
+        "and then the second task",
+    ]
+    assert [who(request[-1]) for request in world.requests] == ["user", "user", "user"]
+    assert len(world.recording.runs()) == 1
+
+
+@requirement("S3-29", "S3-27")
+async def test_the_entry_declares_opens_announces_and_then_asks() -> None:
+    heard: list[str] = []
+
+    def note(event: Any) -> None:
+        heard.append(f"{event.type} {who(event.message)}" if event.type == "message_end" else event.type)
+
+    def asked(_request: Any) -> Any:
+        heard.append("asked")
+        return says("hello")
+
+    outcome = await run_agent_loop(
+        [user("hi")], Context(tools=[calculate]), LoopConfig(model=SCRIPTED_MODEL), note, None, ScriptedModel([asked])
+    )
+
+    before = heard[: heard.index("asked")]
+    assert [line for line in before if line != "message_start"] == [
+        "agent_start",
+        "turn_start",
+        "message_end system",
+        "message_end user",
+    ]
+    assert [who(m) for m in outcome.new_messages] == ["system", "user", "assistant"]
 
 
 @requirement("S0-19", "S0-21", "S3-15", "S3-50", "S3-27")

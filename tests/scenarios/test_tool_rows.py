@@ -41,7 +41,7 @@ ERRORS: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
-@requirement("S1-12", "S3-60", "S3-61", "S3-112", "S0-32", "S0-47", "S0-48", "S1-11")
+@requirement("S1-12", "S3-4", "S3-60", "S3-61", "S3-112", "S0-2", "S0-32", "S0-47", "S0-48")
 @pytest.mark.parametrize("kind", ERRORS)
 async def test_every_failure_of_a_call_is_a_result_the_model_can_read(kind: str) -> None:
     """The sibling finishes, the model is asked again, and no stack trace is told."""
@@ -81,7 +81,7 @@ async def test_a_call_that_was_cancelled_is_an_error_result() -> None:
     assert len(world.requests) == 1
 
 
-@requirement("S3-56")
+@requirement("S3-17", "S3-55", "S3-56", "S3-58", "S1-3")
 async def test_the_start_comes_before_the_checks_and_the_after_hook_only_behind_an_execution() -> None:
     told: list[str] = []
 
@@ -100,7 +100,7 @@ async def test_the_start_comes_before_the_checks_and_the_after_hook_only_behind_
     assert told == ["start A", "before A", "start B", "before B", "end B", "after A", "end A"]
 
 
-@requirement("S1-13", "X16")
+@requirement("S1-13")
 async def test_the_after_hook_may_rewrite_a_result() -> None:
     def redact(context: AfterToolCall, _signal: Any) -> AfterOverride:
         return AfterOverride(content=(Text(text="[removed]"),), is_error=True, terminate=True)
@@ -232,7 +232,7 @@ async def double(n: int) -> str:
 ASKED = AssistantMessage(content=(), stop_reason="toolUse")
 
 
-@requirement("S3-113", "S3-116", "X12")
+@requirement("S3-113", "S3-116", "X12", "S1-11")
 async def test_one_call_can_be_made_by_a_tool_and_passes_the_same_hooks() -> None:
     """Nothing is emitted, nothing is appended, failures come back as results."""
     seen: list[Any] = []
