@@ -45,6 +45,8 @@ LOADED = (
     "httpx2",
     "jsonschema_rs",
 )
+KILL_AT_WRITE = "TEST_KILL_AT_WRITE"
+"""In the environment of a child: the write to a session behind which it is killed."""
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -86,6 +88,27 @@ def begin(wanted: dict[str, Any], descriptors: list[int], line: socket.socket) -
     line.send(json.dumps({"pid": pid, "request": wanted["request"]}).encode() + b"\n")
 
 
+def die_at_write(target: int) -> None:
+    """From now on the n-th write to a session file is the last thing this process does."""
+    seen = 0
+
+    def watched(real: Any) -> Any:
+        def write(descriptor: int, *rest: Any) -> Any:
+            nonlocal seen
+            done = real(descriptor, *rest)
+            try:
+                seen += os.readlink(f"/proc/self/fd/{descriptor}").endswith(".jsonl")
+            except OSError:
+                return done
+            if seen == target:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return write
+
+    os.write, os.pwrite, os.writev = watched(os.write), watched(os.pwrite), watched(os.writev)
+
+
 def report_ends(line: socket.socket) -> None:
     while True:
         try:
@@ -111,6 +134,8 @@ def be_child(wanted: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os.environ.clear()
         os.environ.update(wanted["env"])
         sys.argv = ["antiphon", *wanted["arguments"]]
+        if target := int(os.environ.pop(KILL_AT_WRITE, "0")):
+            die_at_write(target)
         code = import_module("antiphon.modes.cli").run(wanted["arguments"])
         sys.stdout.flush()
     except BaseException:  # noqa: BLE001 - as the interpreter does at the top

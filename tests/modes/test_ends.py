@@ -1,46 +1,16 @@
-"""How a one-shot run ends when somebody wants it to: signals, readers that go, at every phase."""
+"""How a one-shot run ends when somebody wants it to: what `test_every_end.py` cannot say in its table."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.modes.children import NOTHING, PIPE, SIGNALS, Child, Place, run, served, shell, started
-from tests.providers.fake_server import Answer, Break, Refuse, Step
-
-PHASES = ("reading", "asking", "streaming", "tool", "retry")
-SCRIPT: dict[str, list[Step]] = {
-    "reading": [],
-    "asking": [Break(Answer(text="x"), events=0, silent=True)],
-    "streaming": [Break(Answer(text="Hello there"), events=3, silent=True)],
-    "tool": [Answer(calls=(("bash", {"command": "echo $$ > pid; sleep 100"}),))],
-    "retry": [Refuse(503, "overloaded")] * 9,
-}
-
-
-@asynccontextmanager
-async def in_phase(place: Place, phase: str, *arguments: str) -> AsyncIterator[Child]:
-    """A child that has come to a phase of its run and stays there."""
-    place.settings(retry={"baseDelayMs": 60000})
-    async with served(place, *SCRIPT[phase]) as server:
-        stdin = PIPE if phase == "reading" else NOTHING
-        async with started(place, *arguments, "go", stdin=stdin) as child:
-            if phase == "reading":
-                await until(lambda: b"read" in Path("/proc", str(child.process.pid), "wchan").read_bytes())
-            elif phase == "asking":
-                await until(lambda: bool(server.seen))
-            elif phase == "streaming":
-                await (child.said("text_delta") if "json" in arguments else until(lambda: bool(server.seen)))
-            elif phase == "tool":
-                await until(lambda: (place.cwd / "pid").exists() and bool((place.cwd / "pid").read_text().strip()))
-            else:
-                await (child.said("auto_retry_start") if "json" in arguments else until(lambda: bool(server.seen)))
-            yield child
+from tests.modes.children import NOTHING, SIGNALS, Place, run, served, shell, started
+from tests.providers.fake_server import Answer, Break
 
 
 async def until(condition: object) -> None:
@@ -54,49 +24,6 @@ async def until(condition: object) -> None:
             pass
         await asyncio.sleep(0.01)
     raise AssertionError("it never came to that")
-
-
-def nothing_is_left(place: Place) -> None:
-    """No command of ours still runs, and the session is whole."""
-    pid = place.cwd / "pid"
-    if pid.exists():
-        assert not Path("/proc", pid.read_text().strip()).exists()
-    for file in place.session_files():
-        assert file.read_bytes().endswith(b"\n")
-        assert place.session_lines()[0]["type"] == "session"
-        roles = place.roles()
-        assert roles[:2] == ["system", "user"]
-        assert roles.count("toolResult") == (1 if pid.exists() else 0)
-
-
-def each(names: str, values: list[tuple[object, ...]], usual: set[tuple[object, ...]]) -> pytest.MarkDecorator:
-    """All of the values; those that are not usual are in the slow part."""
-    marked = [value if value in usual else pytest.param(*value, marks=pytest.mark.slow) for value in values]
-    return pytest.mark.parametrize(names.split(), marked)
-
-
-@each(
-    "phase number code mode",
-    [(phase, number, code, mode) for phase in PHASES for number, code in SIGNALS for mode in ("print", "json")],
-    {
-        ("reading", signal.SIGINT, 130, "print"),
-        ("asking", signal.SIGHUP, 129, "json"),
-        ("streaming", signal.SIGTERM, 143, "json"),
-        ("streaming", signal.SIGINT, 130, "print"),
-        ("tool", signal.SIGTERM, 143, "print"),
-        ("tool", signal.SIGINT, 130, "json"),
-        ("retry", signal.SIGTERM, 143, "json"),
-    },
-)
-async def test_a_signal_ends_a_run_in_order(place: Place, phase: str, number: int, code: int, mode: str) -> None:
-    arguments = ("-p",) if mode == "print" else ("--mode", "json")
-    async with in_phase(place, phase, *arguments) as child:
-        child.send(number)
-        done = await child.done(10)
-    assert done.code == code
-    if mode == "json" and phase != "reading":
-        assert done.records[-1] == {"type": "agent_settled", "aborted": True}
-    nothing_is_left(place)
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS[1:2])
@@ -187,6 +114,29 @@ async def test_a_slow_reader_slows_the_run(place: Place) -> None:
     os.close(reading)
 
 
+@pytest.mark.parametrize("mode", ["print", "json"])
+async def test_a_reader_that_does_not_read_does_not_hold_up_a_signal(place: Place, mode: str) -> None:
+    """A pipe that is full already: the answer cannot go out, and the exit code still names the signal."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    arguments = ("-p", "go") if mode == "print" else ("--mode", "json", "go")
+    async with served(place), started(place, *arguments, stdin=NOTHING, stdout=writing) as child:
+        os.close(writing)
+        if mode == "print":
+            await until(lambda: place.roles()[-1] == "assistant")
+        else:
+            await until(lambda: "poll" in Path("/proc", str(child.process.pid), "wchan").read_text())
+        child.send(signal.SIGTERM)
+        done = await child.done(10)
+    os.close(reading)
+    assert done.code == 143
+    assert "Traceback" not in done.err
+
+
 def _read_all(descriptor: int) -> None:
     while os.read(descriptor, 1 << 16):
         pass
@@ -202,9 +152,12 @@ async def test_prompts_behind_an_aborted_one_are_not_sent(place: Place) -> None:
 
 
 async def test_what_was_interrupted_can_be_continued(place: Place) -> None:
-    async with in_phase(place, "tool", "-p") as child:
+    call = Answer(calls=(("bash", {"command": "echo $$ > pid; sleep 100"}),))
+    async with served(place, call), started(place, "-p", "go", stdin=NOTHING) as child:
+        await until(lambda: bool((place.cwd / "pid").read_text().strip()))
         child.send(signal.SIGKILL)
         await child.done(10)
+    os.kill(int((place.cwd / "pid").read_text()), signal.SIGKILL)  # nobody was left to do it
     async with served(place, Answer(text="I see")) as server:
         done = await run(place, "-c", "-p", "what happened?")
         assert (done.code, done.text) == (0, "I see\n")

@@ -66,7 +66,17 @@ class Break:
     silent: bool = False
 
 
-Step = Answer | Refuse | Drop | Break
+@dataclass(frozen=True)
+class Hold:
+    """The stream of an answer stops after some events (`held` is set), and goes on when the gate is opened."""
+
+    answer: Answer
+    events: int
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+Step = Answer | Refuse | Drop | Break | Hold
 
 
 @dataclass
@@ -154,17 +164,23 @@ class FakeServer:
         if isinstance(step, Refuse):
             await self._refuse(writer, seen.api, step)
             return True
-        answer = step.answer if isinstance(step, Break) else step
+        answer = step.answer if isinstance(step, Break | Hold) else step
         events = list(self._events(seen.api, answer, seen.body))
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-        for event in events[: step.events] if isinstance(step, Break) else events:
+        begun = step.events if isinstance(step, Break | Hold) else 0
+        for event in events[:begun]:
             await self._write(writer, event)
+        if isinstance(step, Hold):
+            step.held.set()
+            await step.gate.wait()
         if isinstance(step, Break):
             if step.silent:
                 await reader.read()  # until the client gives up
             else:
                 writer.transport.abort()
             return False
+        for event in events[begun:]:
+            await self._write(writer, event)
         writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True

@@ -11,7 +11,7 @@ from antiphon.errors import AntiphonError, ConfigurationError
 from antiphon.modes.arguments import Plan
 from antiphon.modes.json_mode import run_json
 from antiphon.modes.open_log import working_folder
-from antiphon.modes.output import Output, is_terminal, stdin_is_terminal, take_over
+from antiphon.modes.output import Output, OutputFailed, is_terminal, stdin_is_terminal, take_over
 from antiphon.modes.person import person_at
 from antiphon.modes.print_mode import run_print
 from antiphon.modes.prompt_input import GivenPrompt, Pictures, prompts_of, read_stdin
@@ -80,7 +80,7 @@ async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive
             code = await run_lines(house, runtime, output, stopped=stopped)
         else:
             code = await _mode(plan, house, runtime, output, piped, stopped)
-    except AntiphonError:
+    except (AntiphonError, OutputFailed):
         if goodbye.exit_code is None:
             raise
         code = goodbye.exit_code

@@ -1,4 +1,4 @@
-"""RPC over the standard streams of a real child: framing, answers, races in pairs, ends of the line."""
+"""RPC over the standard streams of a real child: framing, answers, races, ends of the line."""
 
 from __future__ import annotations
 
@@ -6,84 +6,12 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.modes.children import Child, Place, children_of, served, started
-from tests.providers.fake_server import Answer, Break, FakeServer, Refuse, Step
-
-Record = dict[str, Any]
-
-
-class Talk:
-    """A conversation with a child: records as they come."""
-
-    def __init__(self, child: Child) -> None:
-        self.child = child
-
-    @property
-    def records(self) -> list[Record]:
-        return [json.loads(line) for line in bytes(self.child._out).split(b"\n")[:-1]]
-
-    async def until(self, wanted: Callable[[Record], bool]) -> Record:
-        """The first record that fits, waiting for it."""
-        while True:
-            for record in self.records:
-                if wanted(record):
-                    return record
-            self.child._news.clear()
-            if any(wanted(record) for record in self.records):
-                continue
-            assert self.child.process.returncode is None, self.records[-5:]
-            await asyncio.wait_for(self.child._news.wait(), 20)
-
-    async def answer(self, id_: Any) -> Record:
-        return await self.until(lambda r: r["type"] == "response" and r.get("id") == id_)
-
-    async def event(self, type_: str) -> Record:
-        return await self.until(lambda r: r["type"] == type_)
-
-    async def send(self, *commands: Record | bytes) -> None:
-        """Commands in one burst."""
-        lines = [c if isinstance(c, bytes) else json.dumps(c).encode() + b"\n" for c in commands]
-        await self.child.write(b"".join(lines))
-
-    async def ask(self, type_: str, **fields: Any) -> Any:
-        """Send a command and give the data of its answer."""
-        id_ = f"{type_}-{len(self.records)}"
-        await self.send({"id": id_, "type": type_, **fields})
-        answer = await self.answer(id_)
-        assert answer["success"], answer
-        return answer.get("data")
-
-    def types(self) -> list[str]:
-        return [r["type"] for r in self.records if r["type"] != "message_update"]
-
-    async def end(self) -> list[Record]:
-        """Close the line; all records."""
-        self.child.close_stdin()
-        done = await self.child.done()
-        assert (done.code, done.err) == (0, ""), done.err
-        return done.records
-
-
-@asynccontextmanager
-async def talking(
-    place: Place, *script: Step, arguments: tuple[str, ...] = ()
-) -> AsyncIterator[tuple[Talk, FakeServer]]:
-    async with served(place, *script) as server, started(place, "--mode", "rpc", *arguments) as child:
-        yield Talk(child), server
-
-
-def user_texts(records: list[Record]) -> list[str]:
-    said = [r["message"] for r in records if r["type"] == "message_end" and r["message"]["role"] == "user"]
-    return ["".join(block.get("text", "") for block in m["content"]) for m in said]
-
-
-SLOW = Break(Answer(text="never finished"), events=2, silent=True)
+from tests.modes.children import Place, served, started
+from tests.modes.rpc.talk import SLOW, talking, user_texts
+from tests.providers.fake_server import Answer, Refuse
 
 
 async def test_a_prompt_is_answered_before_its_run_begins(place: Place) -> None:
@@ -284,7 +212,7 @@ async def test_a_session_is_replaced_forked_and_cloned(place: Place) -> None:
         await talk.end()
 
 
-# ---- races in pairs -------------------------------------------------------------------------------------------------
+# ---- races -----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_second_prompt_meets_a_run_in_progress(place: Place) -> None:
@@ -379,75 +307,6 @@ async def test_a_message_queued_while_idle_waits_for_the_next_prompt(place: Plac
         await talk.end()
 
 
-PAIRED: list[Record] = [
-    {"type": "prompt", "message": "P"},
-    {"type": "prompt", "message": "Q", "streamingBehavior": "followUp"},
-    {"type": "steer", "message": "S"},
-    {"type": "follow_up", "message": "F"},
-    {"type": "abort"},
-    {"type": "clear_queue"},
-    {"type": "new_session"},
-    {"type": "get_state"},
-    {"type": "get_messages"},
-    {"type": "cycle_model"},
-    {"type": "set_thinking_level", "level": "high"},
-    {"type": "compact"},
-    {"type": "bash", "command": "true"},
-    {"type": "abort_bash"},
-    {"type": "abort_retry"},
-    {"type": "clone"},
-    {"type": "get_tree"},
-    {"type": "set_session_name", "name": "x"},
-]
-
-
-async def raced(talk: Talk, first: Record, second: Record, number: int) -> None:
-    """Two commands in one burst, then quiet: each is answered once, and what was accepted has settled."""
-    before = len(talk.records)
-    ids = [f"a{number}", f"b{number}"]
-    await talk.send({**first, "id": ids[0]}, {**second, "id": ids[1]})
-    for id_ in ids:
-        await talk.answer(id_)
-    await talk.send({"id": f"q{number}", "type": "abort", "queue": "clear"})
-    await talk.answer(f"q{number}")
-    state = {"id": f"s{number}", "type": "get_state"}
-    await talk.send(state)
-    assert (await talk.answer(f"s{number}"))["data"]["isStreaming"] is False
-    records = talk.records[before:]
-    answers = [r["id"] for r in records if r["type"] == "response"]
-    assert sorted(answers) == sorted([*ids, f"q{number}", f"s{number}"]), (first, second, answers)
-    starts = [r for r in records if r["type"] == "response" and r.get("data") == {"disposition": "started"}]
-    settled = [r for r in records if r["type"] == "agent_settled"]
-    assert len(settled) == len(starts), (first, second, [r["type"] for r in records])
-    data = [r.get("data") or {} for r in records if r["type"] == "response"]
-    given_back = [found for each in data for found in (each, each.get("dropped", {})) if "steering" in found]
-    back = [text for data in given_back for text in (*data["steering"], *data["followUp"])]
-    for id_, command in zip(ids, (first, second), strict=True):
-        answer = next(r for r in records if r.get("id") == id_)
-        if answer.get("data") in ({"disposition": "started"}, {"disposition": "queued"}):
-            assert command["message"] in [*user_texts(records), *back], (first, second)
-
-
-async def test_pairs_of_commands(place: Place) -> None:
-    """A walk over pairs with a prompt on one side; all pairs are in the slow part."""
-    prompt = PAIRED[0]
-    async with talking(place) as (talk, _):
-        number = 0
-        for other in PAIRED:
-            for first, second in ((prompt, other), (other, prompt)):
-                await raced(talk, first, second, number)
-                number += 1
-        await talk.end()
-
-
-@pytest.mark.slow
-async def test_all_pairs_of_commands(place: Place) -> None:
-    async with talking(place) as (talk, _):
-        for number, (first, second) in enumerate((a, b) for a in PAIRED for b in PAIRED):
-            await raced(talk, first, second, number)
-        await talk.end()
-
-
 # ---- ends of the line -----------------------------------------------------------------------------------------------
 
 
@@ -467,23 +326,6 @@ async def test_the_end_of_input_ends_an_idle_process_soon(place: Place) -> None:
         await talk.ask("get_state")
         talk.child.close_stdin()
         assert (await talk.child.done(2)).code == 0
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-async def test_signals_end_it_in_order(place: Place, number: int, code: int) -> None:
-    (place.cwd / "pid").unlink(missing_ok=True)
-    call = Answer(calls=(("bash", {"command": "echo $$ > pid; sleep 100"}),))
-    async with talking(place, call) as (talk, _):
-        await talk.ask("prompt", message="one")
-        await talk.event("tool_execution_start")
-        while not (place.cwd / "pid").exists() or not (place.cwd / "pid").read_text():
-            await asyncio.sleep(0.01)
-        talk.child.send(number)
-        done = await talk.child.done()
-    assert done.code == code
-    assert done.records[-1]["type"] == "agent_settled"
-    assert not Path("/proc", (place.cwd / "pid").read_text().strip()).exists()
-    assert place.roles()[:3] == ["system", "user", "assistant"]
 
 
 async def test_a_reader_that_stops_reading_makes_the_run_wait(place: Place) -> None:
@@ -521,23 +363,6 @@ async def test_a_blocked_reader_does_not_hold_up_a_signal(place: Place) -> None:
             done = await child.done(5)
             os.close(reading)
     assert done.code == 143
-
-
-async def test_no_child_is_left(place: Place) -> None:
-    call = Answer(calls=(("bash", {"command": "sleep 100 & sleep 100"}),))
-    async with talking(place, call) as (talk, _):
-        await talk.ask("prompt", message="one")
-        await talk.event("tool_execution_start")
-        pid = talk.child.process.pid
-        for _ in range(200):
-            if children_of(pid):
-                break
-            await asyncio.sleep(0.02)
-        below = children_of(pid)
-        assert below
-        await talk.end()
-    for child in below:
-        assert not Path("/proc", str(child)).exists()
 
 
 async def test_refusals_of_the_provider_are_in_the_stream(place: Place) -> None:

@@ -108,7 +108,11 @@ async def run_rpc(
     stopped: asyncio.Event,
     bind: Callable[[Dialogs], None] | None = None,
 ) -> int:
-    """Serve a client until it closes the line, or `stopped` is set by a signal; gives the exit code."""
+    """Serve a client until it closes the line, or `stopped` is set by a signal; gives the exit code.
+
+    Raises:
+        OutputFailed: standard output cannot be written; everything was put in order before.
+    """
     wire = Wire(output)
     dialogs = Dialogs(wire.tell)
     dispatcher = Dispatcher(runtime, desk, dialogs, wire.tell)
@@ -135,7 +139,10 @@ async def run_rpc(
     Reader(take)
     server = asyncio.create_task(serve(), name="rpc commands")
     await _first_of(wire.closed, stopped)
-    return await _end(runtime, output, dispatcher, dialogs, server, unsubscribe, hurry=stopped.is_set())
+    await _end(runtime, output, dispatcher, dialogs, server, unsubscribe, hurry=stopped.is_set())
+    if output.failure is not None:
+        raise output.failure
+    return 0
 
 
 async def _first_of(*events: asyncio.Event) -> None:
@@ -154,7 +161,7 @@ async def _end(
     unsubscribe: Callable[[], None],
     *,
     hurry: bool,
-) -> int:
+) -> None:
     """Abort what goes on, tell its end, answer what was asked, let go of everything. `hurry`: for a slow reader too."""
     if hurry or output.failure is not None:
         asyncio.get_running_loop().call_later(BLOCKED_SECONDS, output.give_up)
@@ -165,4 +172,3 @@ async def _end(
     await runtime.dispose()
     unsubscribe()
     await output.flush()
-    return 1 if output.failure is not None else 0
