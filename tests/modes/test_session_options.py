@@ -170,6 +170,7 @@ async def test_looking_at_sessions(place: Place) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.not_replayed("it is spoilt on purpose")
 async def test_a_damaged_session_is_told_and_repaired(place: Place) -> None:
     async with served(place, Answer(calls=(("ls", {}),)), Answer(text="x")):
         await run(place, "-p", "hi")
@@ -215,6 +216,7 @@ async def test_mistakes_are_a_line(place: Place, words: tuple[str, ...]) -> None
     assert len(done.error_lines) == 1
 
 
+@pytest.mark.not_replayed("it is spoilt on purpose")
 async def test_a_session_is_played_again(place: Place) -> None:
     (place.cwd / "a").write_text("A")
     script = [Answer(text="see", calls=(("read", {"path": "a"}), ("read", {"path": "none"}))), Answer(text="done")]

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from msgspec import structs
 
@@ -88,7 +88,12 @@ class Stamped:
 
 @final
 class Stage:
-    """One session and everything around it. `folder`: sessions are files there; without, they are remembered only."""
+    """One session and everything around it. `folder`: sessions are files there; without, they are remembered only.
+
+    `made`: the stages of the test that runs.
+    """
+
+    made: ClassVar[list[Stage]] = []
 
     def __init__(
         self,
@@ -132,6 +137,7 @@ class Stage:
         self.session: AgentSession = self.created.session
         self.events: list[SessionEvent] = []
         self.session.subscribe(self.events.append)
+        Stage.made.append(self)
 
     @property
     def log(self) -> SessionLog:

@@ -58,6 +58,7 @@ def answer(text: str, **fields: Any) -> AssistantMessage:
     return AssistantMessage(content=(Text(text=text),) if text else (), **{"stop_reason": "stop", **fields})
 
 
+@pytest.mark.not_replayed("its history is made by hand")
 @pytest.mark.parametrize(
     ("history", "text"),
     [

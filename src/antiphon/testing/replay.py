@@ -16,10 +16,10 @@ from typing import Any, final
 
 from msgspec import UNSET
 
-from antiphon.core.calls import ToolResult
+from antiphon.core.calls import SkipReason, ToolResult
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.events import AgentEvent
-from antiphon.core.hooks import Context, RequestInfo, RequestUpdate, Turn
+from antiphon.core.hooks import Context, NextTurn, RequestInfo, RequestUpdate, Turn
 from antiphon.core.messages import (
     AssistantMessage,
     Message,
@@ -32,13 +32,21 @@ from antiphon.core.policy import DEFAULT, Policy
 from antiphon.core.ports import AbortSignal, ModelRequest, OnUpdate
 from antiphon.core.response_events import Done, Failed, ResponseEvent
 from antiphon.core.trace import check_trace
+from antiphon.core.transcript import Transcript
 from antiphon.core.wire import JsonObject, encode
 from antiphon.errors import ProtocolError
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.entry import run_agent_loop, run_agent_loop_continue
 
+NOTHING_MORE = "nothing more was recorded"
+TRIED_AGAIN = ("error", "aborted", "length")
+"""How an answer ended that may be followed by another one without a word between them."""
+REFUSALS: frozenset[SkipReason] = frozenset({"length", "error", "unexpected-stop", "duplicate-id"})
 UNCOMPARED = frozenset({"timestamp", "durationMs", "nestedCalls"})
-"""Members of a message that depend on the moment, or are made by tools for displays."""
+"""Members of a message that depend on the moment, or are made by tools for displays.
+
+A level is compared if one was recorded: answers that no model gave, and those of others, name none.
+"""
 
 
 @final
@@ -75,6 +83,9 @@ async def replay(messages: Sequence[Message], policy: Policy = DEFAULT) -> Repla
     runs = 0
     while player.at < len(player.record) and player.difference is None:
         before = player.at
+        if not player.has_answers:
+            player.at = len(player.record)  # said, and never answered: the process ended, or it was said beside a run
+            break
         await player.play_run()
         runs += 1
         if player.at == before and player.difference is None:
@@ -102,20 +113,30 @@ class _Player:
         self.at = 0
         self.difference: Difference | None = None
         self._events: list[AgentEvent] = []
-        self._results = _results_by_call(record)
+        self._given: list[ToolResultMessage] = []
+
+    @property
+    def has_answers(self) -> bool:
+        """Is there an answer still to come?"""
+        return any(isinstance(message, AssistantMessage) for message in self.record[self.at :])
 
     # -- one run
 
     async def play_run(self) -> None:
         """From here to the end of a run: a prompt, or one more try after an answer that failed."""
         prompts = self._next_said()
-        context = self._context()
+        before = self.record[self.at - 1] if self.at else None
+        if not prompts and isinstance(before, AssistantMessage) and before.stop_reason not in TRIED_AGAIN:
+            self.differs("nothing leads to this answer", self.record[self.at], None)
+            return
+        context = self._context(prompts)
         config = LoopConfig(
             model=self._model(),
             policy=self.policy,
             clock=_StandingClock(self),
-            get_steering_messages=self._next_said,
-            get_follow_up_messages=self._next_said,
+            get_steering_messages=lambda: self._split_said()[1],
+            get_follow_up_messages=self._follow_ups,
+            prepare_next_turn=self._prepare_next_turn,
             prepare_request=self._prepare_request,
             finish_turn=self._finish_turn,
         )
@@ -126,12 +147,12 @@ class _Player:
             await run_agent_loop_continue(context, config, self._told, None, self._stream)
         self._check_events()
 
-    def _context(self) -> Context:
+    def _context(self, prompts: Sequence[Message]) -> Context:
         """What was said so far, without answers that failed: they were taken out before it went on."""
         said = list(self.record[: self.at])
         while said and isinstance(said[-1], AssistantMessage):
             said.pop()
-        return Context(messages=said, tools=self._tools())
+        return Context(messages=said, tools=self._tools([*said, *prompts]))
 
     def _next_said(self) -> list[Message]:
         """What people and hosts say next in the record: everything up to the next answer."""
@@ -141,6 +162,23 @@ class _Player:
                 break
             found.append(message)
         return found
+
+    def _split_said(self) -> tuple[list[Message], list[Message]]:
+        """The same in two: up to the last patch of the prompt, which the host puts in front, and what was queued."""
+        said = self._next_said()
+        patches = [number for number, message in enumerate(said) if isinstance(message, SystemMessage)]
+        cut = patches[-1] + 1 if patches else 0
+        return said[:cut], said[cut:]
+
+    def _follow_ups(self) -> list[Message]:
+        """What was said behind an answer; with a patch in front of it, it began a run of its own."""
+        patches, queued = self._split_said()
+        return [] if patches else queued
+
+    def _prepare_next_turn(self, turn: Turn, _signal: AbortSignal) -> NextTurn:
+        patches, _ = self._split_said()
+        said = [*turn.context.messages, *patches]
+        return NextTurn(messages=patches, context=Context(turn.context.messages, self._tools(said)))
 
     def _model(self) -> Model:
         answer = next((m for m in self.record[self.at :] if isinstance(m, AssistantMessage)), None)
@@ -155,38 +193,45 @@ class _Player:
         message = self.record[self.at] if self.at < len(self.record) else None
         if isinstance(message, AssistantMessage):
             return message
-        self.differs("the loop asks the model", message, None)
+        if message is not None or isinstance(self.record[-1], AssistantMessage):
+            self.differs("the loop asks the model", message, None)
         return None
 
-    def _tools(self) -> list[_RecordedTool]:
-        """The tools in force at this point, with what they gave."""
-        declared: dict[str, ToolDeclaration] = {}
-        for message in self.record:
-            if isinstance(message, SystemMessage):
-                for tool in () if message.tools_added is UNSET else message.tools_added:
-                    declared[tool.name] = tool
-        return [_RecordedTool(tool, self) for tool in declared.values()]
+    def _tools(self, said: Sequence[Message]) -> list[_RecordedTool]:
+        """The tools in force behind these messages, with what they gave."""
+        return [_RecordedTool(tool, self) for tool in Transcript(said).system.tools]
 
     def result_of(self, call_id: str) -> ToolResultMessage | None:
-        """What the call gave then; calls with the same id are taken in order."""
-        waiting = self._results.get(call_id)
-        return waiting.pop(0) if waiting else None
+        """What the call gave then: among the results of this answer, for another one may have used the same id."""
+        found = next((m for m in self._given if m.tool_call_id == call_id), None)
+        if found is not None:
+            self._given.remove(found)
+            if _was_refused(found):
+                self.differs("a call is executed that was refused", found, None)
+        return found
 
-    def _prepare_request(self, _info: RequestInfo, _signal: AbortSignal) -> RequestUpdate:
-        """Model and level of the answer that comes next: answers name them."""
+    def _prepare_request(self, info: RequestInfo, _signal: AbortSignal) -> RequestUpdate:
+        """Model and level of the answer that comes next: answers name them. And the tools of the moment."""
         message = self.record[self.at] if self.at < len(self.record) else None
         answer = message if isinstance(message, AssistantMessage) else None
-        return RequestUpdate(model=_model_of(answer), thinking_level=_level_of(answer))
+        context = Context(info.context.messages, self._tools(info.context.messages))
+        return RequestUpdate(context=context, model=_model_of(answer), thinking_level=_level_of(answer))
 
-    def _finish_turn(self, _turn: Turn, _signal: AbortSignal) -> Any:
-        return "end" if self.at >= len(self.record) or self.difference is not None else None
+    def _finish_turn(self, turn: Turn, _signal: AbortSignal) -> Any:
+        """Where the record stopped behind results (a limit, an abort, a tool that ended it), it stops again."""
+        over = self.at >= len(self.record) and bool(turn.tool_results)
+        return "end" if over or self.difference is not None else None
 
     # -- comparing
 
     def _told(self, event: AgentEvent) -> None:
         self._events.append(event)
-        if event.type == "message_end" and self.difference is None:
+        if event.type == "message_end" and self.difference is None and not self._is_stand_in(event.message):
             self._compare(event.message)
+
+    def _is_stand_in(self, message: Message) -> bool:
+        """What we said ourselves because the record has no answer any more."""
+        return self.at >= len(self.record) and getattr(message, "error_message", UNSET) == NOTHING_MORE
 
     def _compare(self, played: Message) -> None:
         recorded = self.record[self.at] if self.at < len(self.record) else None
@@ -196,6 +241,8 @@ class _Player:
             self.differs(names, recorded, played)
         else:
             self.at += 1
+            if isinstance(recorded, AssistantMessage):
+                self._given = _results_behind(self.record, self.at)
 
     def _check_events(self) -> None:
         try:
@@ -227,26 +274,35 @@ def _level_of(answer: AssistantMessage | None) -> ThinkingLevel:
     return found[0] if found else "off"
 
 
-def _results_by_call(record: Sequence[Message]) -> dict[str, list[ToolResultMessage]]:
-    found: dict[str, list[ToolResultMessage]] = {}
-    for message in record:
-        if isinstance(message, ToolResultMessage):
-            found.setdefault(message.tool_call_id, []).append(message)
+def _results_behind(record: Sequence[Message], at: int) -> list[ToolResultMessage]:
+    """The results of the answer that ends at this place."""
+    found: list[ToolResultMessage] = []
+    for message in record[at:]:
+        if not isinstance(message, ToolResultMessage):
+            break
+        found.append(message)
     return found
+
+
+def _was_refused(result: ToolResultMessage) -> bool:
+    """Did the loop itself refuse this call for what the answer was? (Aborts and limits are no part of a record.)"""
+    details: Any = result.details
+    return isinstance(details, dict) and details.get("skipped") is True and details.get("reason") in REFUSALS
 
 
 def _unlike(recorded: JsonObject, played: JsonObject) -> str | None:
     """Which members of two messages differ; nothing if none that counts does."""
     if recorded.get("role") != played.get("role"):
         return f"a message of {recorded.get('role')} was recorded, one of {played.get('role')} was played"
-    names = sorted((recorded.keys() | played.keys()) - UNCOMPARED)
+    uncompared = UNCOMPARED if "thinkingLevel" in recorded else UNCOMPARED | {"thinkingLevel"}
+    names = sorted((recorded.keys() | played.keys()) - uncompared)
     unlike = [name for name in names if recorded.get(name, UNSET) != played.get(name, UNSET)]
     return f"{', '.join(unlike)} of the {recorded.get('role')} message" if unlike else None
 
 
 async def _answer(message: AssistantMessage | None) -> AsyncIterator[ResponseEvent]:
     if message is None:
-        failed = AssistantMessage(content=(), stop_reason="error", error_message="nothing more was recorded")
+        failed = AssistantMessage(content=(), stop_reason="error", error_message=NOTHING_MORE)
         yield Failed(reason="error", error=failed)
     elif message.stop_reason in ("error", "aborted"):
         yield Failed(reason=message.stop_reason, error=message)

@@ -10,14 +10,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from antiphon.core.messages import HostMessage, Message
+from antiphon.core.messages import Message
 from antiphon.core.wire import encode, to_wire
 from antiphon.modes.commands.sessions import opened
 from antiphon.modes.commands.words import Words, read_words
 from antiphon.modes.output import Output
 from antiphon.modes.session_places import find_session, session_places
 from antiphon.resources.paths import places
-from antiphon.session_log.entries import Entry, MessageEntry
+from antiphon.session_log.entries import CustomMessageEntry, Entry, MessageEntry
+from antiphon.session_log.projection import custom_message
 from antiphon.testing.replay import replay
 
 
@@ -45,9 +46,9 @@ def run(words: Sequence[str], output: Output) -> int:
 
 
 def recorded(entries: Sequence[Entry]) -> list[Message]:
-    """What was said on the path, without messages that hosts made for themselves."""
-    said = (entry.message for entry in entries if isinstance(entry, MessageEntry))
-    return [message for message in said if not isinstance(message, HostMessage)]
+    """What was said on the path, notes of extensions and output of the user's commands included."""
+    said = (entry for entry in entries if isinstance(entry, MessageEntry | CustomMessageEntry))
+    return [entry.message if isinstance(entry, MessageEntry) else custom_message(entry) for entry in said]
 
 
 def _parser() -> Words:
