@@ -20,7 +20,7 @@ async def until(condition: object) -> None:
         try:
             if condition():
                 return
-        except OSError:
+        except (OSError, ValueError):
             pass
         await asyncio.sleep(0.01)
     raise AssertionError("it never came to that")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.core.planted import MOST_STEPS, REAL, Core, _at_most, _loop_on, catches, planted
+from tests.core.other_machine import loop_on
+from tests.core.planted import MOST_STEPS, REAL, Core, _at_most, catches, planted
 from tests.core.planted_faults import PLANTED
 from tests.testing.conversations import conversations, recorded
 
@@ -107,7 +108,7 @@ def played_on(core: Core) -> None:
         return core.step(state, given)
 
     for messages in conversations():
-        with _loop_on(bounded, core.table), _at_most(2.0):
+        with loop_on(bounded, core.table), _at_most(2.0):
             report = asyncio.run(replay(messages, core.profiles["default"]))
         assert report.difference is None, str(report.difference)
         assert report.messages == len(messages)
@@ -144,5 +145,5 @@ def test_the_command_finds_it_in_a_session_file(tmp_path: Path) -> None:
     (fault,) = [fault for fault in PLANTED if fault.name == "results are swapped"]
     core = planted(fault)
     assert replay_command([path], Output()) == 0
-    with _loop_on(core.step, core.table):
+    with loop_on(core.step, core.table):
         assert replay_command([path], Output()) == 1
