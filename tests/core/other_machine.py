@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from antiphon.core import states
+from antiphon.core.response_events import Done, Failed
 from antiphon.loop import driver, reading
 
 Step: TypeAlias = Callable[[states.State, states.Input], tuple[states.State, list[Any]]]
@@ -24,6 +25,10 @@ class _EveryRow:
     def __getitem__(self, _kind: type) -> _EveryRow:
         return self
 
+    def get(self, kind: type) -> _EveryRow | None:
+        """The last event of an answer is for the reader, not for the machine."""
+        return None if kind in (Done, Failed) else self
+
     def __call__(self, state: states.State, given: states.Input) -> Any:
         return self.step(state, given)
 
@@ -35,7 +40,6 @@ def loop_on(step: Step, table: Any = states.decision_table) -> Iterator[None]:
     places: tuple[tuple[Any, str, Any], ...] = (
         (driver, "step", step),
         (driver, "RULES", rules),
-        (reading, "step", step),
         (reading, "RULES", rules),
         (states, "decision_table", table),
     )

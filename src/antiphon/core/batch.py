@@ -116,7 +116,7 @@ def call_checked(s: Checking, i: Checked, close: Close) -> tuple[State, list[Com
 
 def _start_ready(run: Run, after: After, batch: Batch, at: int, commands: list[Command], close: Close) -> State:
     if batch.ready.count == 0:
-        return _maybe_close(run, after, batch, at, commands, close)
+        return _closed(run, after, batch, commands, close)
     ready = batch.ready.tuple()
     batch = structs.replace(batch, ready=grown())
     return _start(run, after, batch, ready, batch.reserved, at, commands, close)[0]
@@ -163,6 +163,8 @@ def call_finished(s: Executing, i: Finished, close: Close) -> tuple[State, list[
     batch = _settle(s.batch, i.position, i.outcome, i.at, commands, ended=1)
     if batch.running:
         return Executing(s.run, s.after, batch), commands
+    if batch.looked_at == len(batch.calls):
+        return _closed(s.run, s.after, batch, commands, close), commands
     return look_at_next(s.run, s.after, batch, i.at, commands, close), commands
 
 
@@ -206,7 +208,7 @@ def refuse_all(
     return results_in_order(batch)
 
 
-def _maybe_close(run: Run, after: After, batch: Batch, at: int, commands: list[Command], close: Close) -> State:
+def _closed(run: Run, after: After, batch: Batch, commands: list[Command], close: Close) -> State:
     results = results_in_order(batch)
     if not batch.one_by_one:
         for result in results:

@@ -97,6 +97,7 @@ class Boundary:
         "config",
         "exit",
         "faults",
+        "heeds",
         "inbox",
         "leash",
         "loop",
@@ -132,6 +133,7 @@ class Boundary:
         self.run: Standing = _NOWHERE
         self.raises = raises
         self.aborted = False
+        self.heeds = False  # the machine has to be told of an abort, or of messages that were cleared
         self.loop = asyncio.get_running_loop()
         self.leash = Leash(self._on_cancelled, config.close_timeout)
         self.leash.exempt = self._must_not_be_cut
@@ -302,7 +304,7 @@ class Boundary:
 
     def on_abort(self) -> None:
         """The signal was aborted: from now on foreign code has its grace, and no more."""
-        self.aborted = True
+        self.aborted = self.heeds = True
         grace = 0.0 if self.cancelled else self.policy.abort_grace
         reason: CutReason = "aborted"
         if self.signal.reason == "deadline":

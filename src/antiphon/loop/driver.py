@@ -96,7 +96,7 @@ class Driver:
         One function instead of three, with names that are local and without `step` around the table: this is the hot
         road, and whatever stands on it is paid several times a turn.
         """
-        b, tell, performer, preparing = self._boundary, self._boundary.audience.tell, PERFORM.get, c.Preparing
+        b, tell, performer = self._boundary, self._boundary.audience.tell, PERFORM.get
         progress: c.Progress | None = None
         command: Any
         given: Any
@@ -137,7 +137,7 @@ class Driver:
                 given = await self._news()
                 if type(given) is c.Progress:
                     progress = given
-            if b.aborted or type(self.state) is preparing:
+            if b.heeds:
                 self._noticed()
             try:  # no local name for the state: the traceback of a listener's failure would keep it, and so all tools
                 self.state, commands = RULES[type(self.state)][type(given)](self.state, given)
@@ -171,6 +171,7 @@ class Driver:
             withdrawn = b.audience.withdrawn()
             if withdrawn:
                 self.state = step(self.state, c.Withdrawn(withdrawn))[0]
+        b.heeds = False
 
     async def _withdraw(self, fault: BaseException, rest: list[c.Command]) -> c.Input:
         """Tell what is left to tell, ask nothing more."""

@@ -200,6 +200,7 @@ async def _ask_decision(b: Boundary, hook: FinishTurn, command: c.AskDecision) -
 
 def prepare_next(b: Boundary, command: c.PrepareNext) -> Answer:
     hook = b.config.prepare_next_turn
+    b.heeds = True  # while the hook thinks, messages that are meant for the turn may be cleared
     return c.Prepared(None, b.now()) if hook is None else _prepare_next(b, hook, command)
 
 

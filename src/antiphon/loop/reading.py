@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from antiphon.core.machine import RULES, step
+from antiphon.core.machine import RULES
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.response_events import Done, Failed
-from antiphon.core.states import Answered, CallModel, Input
+from antiphon.core.states import Answered, CallModel, Input, State
 from antiphon.core.usage import Usage
-from antiphon.errors import StreamBroken
+from antiphon.errors import ProtocolError, StreamBroken
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled, started
 
@@ -122,15 +122,10 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
                 raise _silent(b, cut) from cut
             if b.leash.cancelled() and type(event) is not Done and type(event) is not Failed:
                 raise Cut("cancelled while the answer was read")
-        kind = type(event)
-        if kind is Done:
-            return event.message  # type: ignore[no-any-return]  # its type was checked
-        if kind is Failed:
-            return event.error  # type: ignore[no-any-return]  # its type was checked
-        try:
-            position.state, commands = RULES[type(position.state)][kind](position.state, event)
-        except KeyError:
-            position.state, commands = step(position.state, event)  # says what no rule was found for
+        rule = RULES[type(position.state)].get(type(event))
+        if rule is None:
+            return _last(position.state, event)
+        position.state, commands = rule(position.state, event)
         command: Any
         for command in commands:
             try:
@@ -144,6 +139,19 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
                 raise ListenerEnds from fault
             if b.leash.cancelled():
                 raise Cut("cancelled while the answer was read")
+
+
+def _last(state: State, event: Any) -> AssistantMessage:
+    """The final message, of the event that brings it.
+
+    Raises:
+        ProtocolError: it brings none, and the machine has no rule for it.
+    """
+    if type(event) is Done:
+        return event.message
+    if type(event) is Failed:
+        return event.error
+    raise ProtocolError(f"{type(state).__name__} cannot receive {type(event).__name__}")
 
 
 def _silent(b: Boundary, cut: Cut) -> Exception:
