@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.session.stage import FULL, LONG, MODEL, OTHER, SETTINGS, Stage, full, texts
 
 from antiphon.core.content import Text
@@ -32,6 +33,7 @@ from antiphon.session.hooks import (
     SessionHooks,
 )
 from antiphon.session.refusals import CompactionAborted, CompactionFailed
+from antiphon.session.settings import SessionSettings
 from antiphon.testing import Gate, calls, cut_off, fails, falls_silent, says, settle
 
 
@@ -304,6 +306,15 @@ async def test_the_numbers_of_a_model_may_differ() -> None:
     assert settings.compaction_for(MODEL).reserve_tokens == 99_990
     assert settings.compaction_for(MODEL).keep_recent_tokens == 50
     assert settings.compaction_for(OTHER).reserve_tokens == 1_000
+
+
+async def test_the_numbers_for_all_models_are_fitted_to_a_small_window() -> None:
+    """The embedded model has a window of 2,048; the defaults keep 16,384 free."""
+    small = structs.replace(MODEL, context_window=2_048)
+
+    assert SessionSettings().compaction_for(small).reserve_tokens == 512
+    assert SessionSettings().compaction_for(small).keep_recent_tokens == 768
+    assert SessionSettings().compaction_for(None).reserve_tokens == 16_384
 
 
 # ---- the settlement -------------------------------------------------------------------------------------------------

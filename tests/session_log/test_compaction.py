@@ -10,7 +10,7 @@ import pytest
 from tests.session_log.make import counting_sources, says
 
 from antiphon.core.messages import message_from_wire, user
-from antiphon.session_log import SessionStore
+from antiphon.session_log import SessionStore, Sources
 from antiphon.session_log.compaction import CompactionSettings, SummaryRefused, context_tokens, prepare
 from antiphon.session_log.compaction.conversation import conversation_text, file_lists, shortened
 from antiphon.session_log.compaction.estimate import RunningSum, estimated_tokens, stringify
@@ -32,10 +32,10 @@ def after(**changes: Any) -> AfterRun:
         answer=answer,
         same_model=True,
         already_tried=False,
-        last_compaction_ms=None,
+        is_old=False,
         projected=10,
         has_edits=False,
-        listed=(10, None),
+        listed=10,
         context_window=1000,
         max_tokens=50,
     )
@@ -54,7 +54,7 @@ FULL = says("x", usage={"input": 1001}, timestamp=1000)
         ({"answer": TOO_LONG}, "recover"),
         ({"answer": TOO_LONG, "already_tried": True}, "give up"),
         ({"answer": TOO_LONG, "same_model": False}, "nothing"),
-        ({"answer": TOO_LONG, "last_compaction_ms": 1000}, "nothing"),
+        ({"answer": TOO_LONG, "is_old": True}, "nothing"),
         ({"answer": CUT_OFF}, "recover"),
         ({"answer": CUT_OFF, "max_tokens": 5}, "nothing"),
         ({"answer": CUT_OFF, "max_tokens": 0}, "nothing"),
@@ -64,21 +64,46 @@ FULL = says("x", usage={"input": 1001}, timestamp=1000)
         ({"answer": says("x", usage={"input": 900}, timestamp=1000)}, "nothing"),
         ({"answer": says("x", usage={"input": 999}, timestamp=1000), "has_edits": True}, "nothing"),
         ({"has_edits": True, "projected": 950}, "compact"),
-        ({"answer": says("", stopReason="error", errorMessage="x", timestamp=1000), "listed": (950, None)}, "compact"),
-        (
-            {
-                "answer": says("", stopReason="error", errorMessage="x", timestamp=1000),
-                "listed": (950, 500),
-                "last_compaction_ms": 600,
-            },
-            "nothing",
-        ),
-        ({"answer": says("", stopReason="aborted", timestamp=1000), "listed": (950, None)}, "nothing"),
+        ({"answer": says("", stopReason="error", errorMessage="x", timestamp=1000), "listed": 950}, "compact"),
+        ({"answer": says("", stopReason="error", errorMessage="x", timestamp=1000), "listed": None}, "nothing"),
+        ({"answer": says("", stopReason="aborted", timestamp=1000), "listed": 950}, "nothing"),
         ({"answer": FULL, "context_window": 0}, "nothing"),
     ],
 )
 def test_what_to_do_after_a_run(changes: dict[str, Any], decision: str) -> None:
     assert after(**changes).decide(SETTINGS) == decision
+
+
+@pytest.mark.parametrize("window", [1, 2, 100, 2_048, 8_192, 16_384, 32_768, 36_383])
+def test_a_small_window_gets_numbers_that_fit_into_it(window: int) -> None:
+    """The defaults would compact a window of 2,048 after every turn, and free nothing."""
+    fitted = CompactionSettings().fitted(window)
+
+    threshold = window - fitted.reserve_tokens
+    assert threshold >= window * 3 // 4
+    assert fitted.keep_recent_tokens <= threshold / 2, "a compaction frees half of what filled the window"
+    assert not over_threshold(threshold, window, fitted)
+    assert over_threshold(threshold + 1, window, fitted)
+
+
+def test_numbers_that_fit_are_not_touched() -> None:
+    assert CompactionSettings().fitted(36_384) == CompactionSettings()
+    assert CompactionSettings().fitted(0) == CompactionSettings(), "a window that is not known"
+    assert CompactionSettings(False, 900, 200).fitted(1_000) == CompactionSettings(False, 250, 200)
+
+
+def test_a_compaction_within_the_same_millisecond_does_not_make_the_next_answer_old() -> None:
+    """Clocks are too coarse for it: the places of the entries tell."""
+    log = SessionStore("unused", cwd="/", sources=Sources(now_ms=lambda: 1_000)).in_memory()
+    log.append_message(user("a", 1_000))
+    before, behind = says("b", timestamp=1_000), says("c", timestamp=1_000)
+    kept = log.append_message(before)
+    log.append_compaction("sum", kept, 1)
+    log.append_message(user("d", 1_000))
+    log.append_message(behind)
+
+    assert log.was_compacted(before)
+    assert not log.was_compacted(behind)
 
 
 def test_nothing_is_done_when_switched_off() -> None:
@@ -123,9 +148,9 @@ def test_the_running_sum_looks_at_each_message_once() -> None:
     known = RunningSum()
     for number in range(5):
         log.append_message(user("x" * number))
-        assert known.of(log.messages()) == sum(map(estimated_tokens, log.messages()))
+        assert known.of(log.projection()) == sum(map(estimated_tokens, log.messages()))
     log.append_context_edit(log.leaf_id or "", None)
-    assert known.of(log.messages()) == sum(map(estimated_tokens, log.messages()))
+    assert known.of(log.projection()) == sum(map(estimated_tokens, log.messages()))
 
 
 def test_file_lists_are_disjoint_and_sorted_by_units() -> None:

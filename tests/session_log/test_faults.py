@@ -130,6 +130,22 @@ def test_a_write_that_cannot_be_cut_back_stops_the_session(tmp_path: Path, short
     assert log.entry_count == 2
 
 
+def test_what_could_not_be_cut_back_is_cut_at_the_latest_when_the_session_is_closed(tmp_path: Path) -> None:
+    """A half line would stay for ever otherwise, although the disk is fine again."""
+    disk = FaultyDisk(-1, errno.EIO, forever=True, short=True, only=("write", "truncate"))
+    log = store_on(disk, tmp_path).create()
+    log.append_message(user("one"))
+    disk.at = disk.count + 1
+    with pytest.raises(SessionWriteFailed):
+        log.append_message(says("lost " * 100))
+    disk.heal()
+    log.close()
+
+    assert log.path is not None
+    with store_on(None, tmp_path).open(log.path) as again:
+        assert (again.report.outcome, again.entry_count) == ("clean", 1)
+
+
 def test_an_upgrade_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     """The reference cuts the file first: a kill in between loses what was not yet written again."""
     path = tmp_path / "old.jsonl"

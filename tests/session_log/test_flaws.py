@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.session_log.make import calls, counting_sources, ids_on_disk, result, says, told_texts
 
+from antiphon.core.content import ToolCall
 from antiphon.core.messages import message_from_wire, user
 from antiphon.session_log import SessionLog, SessionStore
 from antiphon.session_log.branches import branch_budget, prepare_branch
+from antiphon.session_log.calls import open_calls
 from antiphon.session_log.compaction import CompactionSettings, prepare
 from antiphon.session_log.refusals import NotASession
 
@@ -397,3 +400,76 @@ def test_calls_that_were_left_behind_are_not_open(store: SessionStore) -> None:
     log.append_message(user("never mind"))
 
     assert log.open_calls() == []
+
+
+class Touched(list[Any]):
+    """A list that counts how often one of its items is asked for."""
+
+    count = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.count += len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
+        return super().__getitem__(at)
+
+
+def test_open_calls_cost_what_is_open(store: SessionStore) -> None:
+    """They are asked for at every prompt: a long history must not be looked through each time."""
+    log = store.in_memory()
+    for number in range(2_000):
+        log.append_message(user(str(number)))
+    log.append_message(calls("a", "b"))
+    log.append_call_started(ToolCall(id="c0", name="a", arguments={}), 0)
+    items = Touched(log.projection().items)
+
+    found = open_calls(structs.replace(log.projection(), items=items))
+
+    assert [call.progress for call in found] == ["begun", "not begun"]
+    assert items.count < 10
+
+
+def test_children_asked_again_are_those_that_came_since(store: SessionStore) -> None:
+    log = store.in_memory()
+    first = log.append_message(user("a"))
+    assert (log.children(None), log.children(first)) == ([first], [])
+
+    second = log.append_message(user("b"))
+    log.branch(first)
+    third = log.append_message(user("c"))
+    log.reset_leaf()
+    root = log.append_message(user("d"))
+
+    assert (log.children(None), log.children(first)) == ([first, root], [second, third])
+
+
+@pytest.mark.parametrize("start", [b"[]", b"{}", b"true", b"5"])
+def test_a_file_that_begins_with_another_value_is_neither_opened_nor_listed(store: SessionStore, start: bytes) -> None:
+    path = written(store, start, HEADER, *chain("a"))
+
+    with pytest.raises(NotASession):
+        store.open(path)
+    assert store.listing() == []
+    assert store.most_recent() is None
+
+
+def test_a_file_with_a_byte_order_mark_is_listed_and_imported(store: SessionStore, tmp_path: Path) -> None:
+    elsewhere = SessionStore(tmp_path / "elsewhere", cwd="/proj")
+    elsewhere.folder.mkdir()
+    path = written(elsewhere, b"\xef\xbb\xbf" + json.dumps(HEADER).encode(), *chain("hi"))
+
+    for _ in range(2):
+        with store.import_file(path, cwd="/proj") as log:
+            assert told_texts(log) == ["hi"]
+
+    assert [row.facts.first_message for row in store.listing()] == ["hi", "hi"]
+    assert len({row.facts.id for row in store.listing()}) == 2
+
+
+def test_a_copy_of_a_damaged_session_keeps_its_history(store: SessionStore) -> None:
+    """Lines that cannot be read are not copied. What hung on them is linked as in the original."""
+    a, _, c = chain("one", "two", "three")
+    path = written(store, HEADER, a, b"{{{", c)
+
+    with store.open(path, access="read") as damaged, store.copy(path) as copy:
+        assert told_texts(damaged) == ["one", "three"]
+        assert told_texts(copy) == ["one", "three"]
+        assert copy.report.outcome == "clean"

@@ -51,15 +51,21 @@ class SessionSettings:
     request_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def compaction_for(self, model: Model | None) -> CompactionSettings:
-        """The numbers that hold for a model."""
-        other = None if model is None else self.compaction_overrides.get(model_key(model))
-        if other is None:
+        """The numbers that hold for a model.
+
+        Those for all models are fitted to its window; what was chosen for this very model holds as it is.
+        """
+        if model is None:
             return self.compaction
+        common = self.compaction.fitted(model.context_window)
+        other = self.compaction_overrides.get(model_key(model))
+        if other is None:
+            return common
         reserve, keep = other.reserve_tokens, other.keep_recent_tokens
         return replace(
-            self.compaction,
-            reserve_tokens=self.compaction.reserve_tokens if reserve is None else reserve,
-            keep_recent_tokens=self.compaction.keep_recent_tokens if keep is None else keep,
+            common,
+            reserve_tokens=common.reserve_tokens if reserve is None else reserve,
+            keep_recent_tokens=common.keep_recent_tokens if keep is None else keep,
         )
 
     def with_retry(self, *, enabled: bool) -> SessionSettings:

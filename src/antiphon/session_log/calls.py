@@ -17,7 +17,7 @@ from antiphon.core.content import Text, ToolCall
 from antiphon.core.messages import AssistantMessage, ToolResultMessage, UserMessage, calls_of
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.entries import CustomEntry, Entry
-from antiphon.session_log.projection import Contribution
+from antiphon.session_log.projection import Contribution, Projected
 
 CALL_STARTED = "antiphon.call_started"
 """The kind of the record."""
@@ -45,21 +45,20 @@ def start_record(call: ToolCall, position: int) -> JsonObject:
     return {"toolCallId": call.id, "toolName": call.name, "position": position}
 
 
-def open_calls(items: Sequence[Contribution]) -> list[OpenCall]:
+def open_calls(view: Projected) -> list[OpenCall]:
     """Calls of the last answer that have no result and can still get one: nothing was said since.
 
-    `items` is a projection, so answers and results that were taken out of the context do not count.
+    Answers and results that were taken out of the context do not count. Looks at the end of the context only.
     """
-    at = _last_answer(items)
+    at = _last_answer(view.items)
     if at is None:
         return []
-    answer = cast("AssistantMessage", items[at].messages[-1])
-    behind = items[at + 1 :]
+    answer = cast("AssistantMessage", view.items[at].messages[-1])
+    behind = view.items[at + 1 :]
     answered = Counter(
         message.tool_call_id for item in behind for message in item.messages if type(message) is ToolResultMessage
     )
     started = set(_started(item.entry for item in behind))
-    recorded = bool(started) or any(True for _ in _started(item.entry for item in items[:at]))
     found: list[OpenCall] = []
     for position, call in enumerate(calls_of(answer)):
         if answered[call.id]:
@@ -67,7 +66,7 @@ def open_calls(items: Sequence[Contribution]) -> list[OpenCall]:
         elif position in started:
             found.append(OpenCall(call, position, "begun"))
         else:
-            found.append(OpenCall(call, position, "not begun" if recorded else "unknown"))
+            found.append(OpenCall(call, position, "not begun" if CALL_STARTED in view.custom_types else "unknown"))
     return found
 
 

@@ -18,10 +18,9 @@ from msgspec import Struct
 from antiphon.session_log.disk import Disk, FileState
 from antiphon.session_log.entries import Header, header_from_line
 from antiphon.session_log.index_file import write_cache
-from antiphon.session_log.line import read_value
+from antiphon.session_log.line import BYTE_ORDER_MARK, is_skipped, read_value
 from antiphon.session_log.lines import BLOCK_BYTES
 from antiphon.session_log.listing import Facts, Gathering, lines_of
-from antiphon.session_log.scan import BYTE_ORDER_MARK
 
 DISCOVERY_BYTES = 1 << 20
 """How much of a file is read to find its header."""
@@ -98,7 +97,7 @@ class Catalog:
                 start = file.read(DISCOVERY_BYTES)
         except OSError:
             return None
-        return first_header(start.removeprefix(BYTE_ORDER_MARK).split(b"\n"))
+        return first_header(start)
 
     def listing(self, progress: Progress | None = None) -> list[Row]:
         """Every session, the one in which somebody spoke last first.
@@ -185,10 +184,10 @@ def found_in(texts: list[str], words: list[str]) -> str | None:
     return None
 
 
-def first_header(lines: list[bytes]) -> Header | None:
-    """The first readable line, if it is a header."""
-    for line in lines:
+def first_header(start: bytes) -> Header | None:
+    """The first readable line of a file that begins like this, if it is a header."""
+    for line in start.removeprefix(BYTE_ORDER_MARK).split(b"\n"):
         readable, value = read_value(line)
-        if readable and value:
+        if readable and not is_skipped(value):
             return header_from_line(line)
     return None

@@ -292,7 +292,12 @@ class FileLines:
             raise SessionWriteFailed(f"{self.path} cannot be made safe from a power loss: {error}") from error
 
     def close(self) -> None:
-        """Give up the file and its lock. What waits for somebody to speak is forgotten."""
+        """Give up the file and its lock. What waits for somebody to speak is forgotten.
+
+        What a failed write left is taken away now at the latest, if the disk allows it by now.
+        """
+        if self._torn and self._fd is not None:
+            quietly(self._cut_back)
         if self._leftover is not None:
             quietly(self._remove_leftover)
         fd, self._fd, self._writable = self._fd, None, False

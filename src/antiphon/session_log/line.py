@@ -18,6 +18,7 @@ from antiphon.core.wire import JsonObject, JsonValue, encode, to_wire
 
 Seal: TypeAlias = Literal["none", "good", "broken"]
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD, _TAIL = b',"check":"', b'"}'
 _SEAL_BYTES = len(_HEAD) + 8 + len(_TAIL)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -65,6 +66,11 @@ def read_value(line: bytes) -> tuple[bool, JsonValue]:
         return True, json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return False, None
+
+
+def is_skipped(value: JsonValue) -> bool:
+    """Is this a value that readers of these files pass over like a blank line: `null`, `false`, `0` or `""`?"""
+    return not value and not isinstance(value, dict | list)
 
 
 def read_object(line: bytes) -> JsonObject | None:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.entries import Header, header_from_line
-from antiphon.session_log.line import read_object, read_value, unsealed
+from antiphon.session_log.line import BYTE_ORDER_MARK, is_skipped, read_object, read_value, unsealed
 from antiphon.session_log.stamps import LAST_MS, iso, ms_of
 from antiphon.session_log.tree import JS_SPACE
 
@@ -90,8 +90,9 @@ class Gathering:
                 self._line(line)
 
     def _first(self, line: bytes) -> None:
+        line = line.removeprefix(BYTE_ORDER_MARK)
         readable, value = read_value(line)
-        if readable and value:
+        if readable and not is_skipped(value):
             self.header = header_from_line(line)
             self.refused = self.header is None
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, final
 from msgspec import UNSET, UnsetType
 
 from antiphon.core.content import Content, ToolCall
-from antiphon.core.messages import Message
+from antiphon.core.messages import AssistantMessage, Message
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import Usage
 from antiphon.session_log.calls import CALL_STARTED, OpenCall, interrupted_result, open_calls, start_record
@@ -42,7 +42,7 @@ from antiphon.session_log.entries import (
 )
 from antiphon.session_log.file import FileLines
 from antiphon.session_log.fork import forked, relinked
-from antiphon.session_log.line import sealed, write_value
+from antiphon.session_log.line import changed, sealed, write_value
 from antiphon.session_log.lines import Lines
 from antiphon.session_log.projection import Projected, Projection, Settings, as_blocks
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
@@ -50,6 +50,7 @@ from antiphon.session_log.scan import Scan
 from antiphon.session_log.stamps import Sources, iso, ms_of
 from antiphon.session_log.tree import (
     ASSISTANT,
+    COMPACTION,
     JS_SPACE,
     ROOT,
     TOOL_RESULT,
@@ -165,9 +166,15 @@ class SessionLog:
         """All entries in file order, of every branch."""
         return (self._read(number) for number in range(len(self.table)))
 
-    def raw_lines(self) -> Iterator[bytes]:
-        """The line of every entry, byte for byte, in file order."""
-        return (self._raw(number) for number in range(len(self.table)))
+    def copy_lines(self) -> Iterator[bytes]:
+        """The line of every entry in file order, byte for byte unless its parent was lost.
+
+        Such a line names the parent it was linked to: a copy does not have the damage that would tell.
+        """
+        for number, parent in enumerate(self.table.parents):
+            line, parent_id = self._raw(number), None if parent == ROOT else self.table.ids[parent]
+            kept = self._read(number).parent_id == parent_id if self.report.damages else True
+            yield line if kept else changed(line, {"parentId": parent_id})
 
     def path_ids(self, leaf: str | UnsetType | None = UNSET) -> list[str]:
         """Ids from a root to `leaf` (left out: the current one)."""
@@ -196,6 +203,20 @@ class SessionLog:
         """Does a user or a model say something on the path to an entry?"""
         kinds = self.table.kinds
         return any(kinds[step] in (USER, ASSISTANT) for step in self.table.upward(self._number(leaf)))
+
+    def was_compacted(self, answer: AssistantMessage) -> bool:
+        """Was the path compacted after this answer? Places tell, not clocks: both may be of one millisecond.
+
+        Costs what was said since the last compaction, and most often finds the answer at the leaf.
+        """
+        for step in self.table.upward(self._leaf):
+            if self.table.kinds[step] == COMPACTION:
+                return True
+            if self.table.kinds[step] == ASSISTANT:
+                entry = self._read(step)
+                if isinstance(entry, MessageEntry) and entry.message == answer:
+                    return False
+        return False
 
     def fork_lines(self, leaf: str | None) -> list[bytes]:
         """The lines of a new session that begins with the path to an entry."""
@@ -272,7 +293,7 @@ class SessionLog:
 
     def open_calls(self) -> list[OpenCall]:
         """Calls of the last answer that have no result, with what is known of each."""
-        return open_calls(self.projection().items)
+        return open_calls(self.projection())
 
     def close_open_calls(self) -> list[str]:
         """Store an error result for each of them, so that log, context and request agree; the ids of the entries.

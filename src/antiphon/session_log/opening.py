@@ -21,11 +21,11 @@ from antiphon.session_log.disk import Disk
 from antiphon.session_log.entries import CURRENT_VERSION, Header, header_from_line, version_of
 from antiphon.session_log.file import FileLines
 from antiphon.session_log.index_file import INDEXED_FROM, index_of, read_index, write_index
-from antiphon.session_log.line import sealed, write_value
+from antiphon.session_log.line import BYTE_ORDER_MARK, sealed, write_value
 from antiphon.session_log.lines import Durability, Lines, MemoryLines
 from antiphon.session_log.log import SessionLog
 from antiphon.session_log.refusals import NotASession
-from antiphon.session_log.scan import BYTE_ORDER_MARK, Scan
+from antiphon.session_log.scan import Scan
 from antiphon.session_log.stamps import Sources, checked_session_id
 from antiphon.session_log.upgrade import needs_upgrade, upgraded
 

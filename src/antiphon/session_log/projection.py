@@ -7,7 +7,7 @@ the leaf start over, and they read what is in the context, not what is on the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import final
 
 import msgspec
@@ -29,6 +29,7 @@ from antiphon.session_log.entries import (
     BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
+    CustomEntry,
     CustomMessageEntry,
     Entry,
     MessageEntry,
@@ -54,6 +55,8 @@ class Projected(Struct, frozen=True, gc=False):
     `messages`: all of what they say. `compacted`: the first entry is the compaction in force. `after`: the place of the
     first entry behind it (0 without one). `trusted_from`: the place behind the last edit or compaction; usage reported
     before it is of another context. `usage_at`: the place of the last answer behind it that reports usage, if any.
+    `reports`: how many entries from `after` on report usage. `changed`: the places that edits have changed since the
+    items were put together, in the order of the edits. `custom_types`: kinds of state among the entries.
     """
 
     items: Sequence[Contribution]
@@ -62,6 +65,9 @@ class Projected(Struct, frozen=True, gc=False):
     after: int
     trusted_from: int
     usage_at: int | None
+    reports: int
+    changed: Sequence[int]
+    custom_types: Set[str]
 
 
 @final
@@ -233,6 +239,9 @@ class Projection:
         self._after = 0
         self._trusted_from = 0
         self._usage_at: int | None = None
+        self._reports = 0
+        self._changed: list[int] = []
+        self._custom_types: set[str] = set()
         self._messages: Transcript | None = None
         self._settings: Settings | None = None
 
@@ -265,8 +274,11 @@ class Projection:
         if type(entry) is ContextEditEntry:
             self._trusted_from = max(self._trusted_from, len(self._list))
             self._usage_at = None
+        elif type(entry) is CustomEntry:
+            self._custom_types.add(entry.custom_type)
         elif len(self._list) > self._after and any(map(has_usage, messages)):
             self._usage_at = len(self._list) - 1
+            self._reports += 1
         if self._messages is not None and messages:
             self._messages = self._messages.extend(messages)
 
@@ -278,6 +290,9 @@ class Projection:
         before = self._list[place]
         messages = contribution(before.entry, edit, leads=before.entry.id == self._leads)
         self._list[place] = Contribution(before.entry, messages)
+        self._changed.append(place)
+        if place >= self._after:
+            self._reports += any(map(has_usage, messages)) - any(map(has_usage, before.messages))
         if self._messages is not None:
             behind = sum(len(item.messages) for item in self._list[place + 1 :])
             stop = len(self._messages) - behind
@@ -299,7 +314,15 @@ class Projection:
         """Per context entry its messages. Read only; valid until the next append."""
         self._build()
         return Projected(
-            self._list, self.messages(), self._leads is not None, self._after, self._trusted_from, self._usage_at
+            self._list,
+            self.messages(),
+            self._leads is not None,
+            self._after,
+            self._trusted_from,
+            self._usage_at,
+            self._reports,
+            self._changed,
+            self._custom_types,
         )
 
     def holds(self, entry_id: str) -> bool:

@@ -18,12 +18,19 @@ import msgspec
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.damage import Damage, DamageKind
 from antiphon.session_log.entries import Header, header_from_line
-from antiphon.session_log.line import glued_entry, read_object, read_value, salvaged_ids, seal_of
+from antiphon.session_log.line import (
+    BYTE_ORDER_MARK,
+    glued_entry,
+    is_skipped,
+    read_object,
+    read_value,
+    salvaged_ids,
+    seal_of,
+)
 from antiphon.session_log.tree import ROOT, Head, MessageHead, Table
 
 _heads = msgspec.json.Decoder(Head)
 _SPACE = b" \t\r\n\x0b\x0c"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @final
@@ -103,15 +110,15 @@ class Scan:
         self._entry(head, line, address)
 
     def _before_header(self, line: bytes) -> None:
-        if self.lines == 1 and line.startswith(BYTE_ORDER_MARK):
-            line = line[len(BYTE_ORDER_MARK) :]
+        if self.lines == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
         readable, value = read_value(line)
         if not readable:
             if line.strip(_SPACE):
                 self._report("unreadable line", "skipped")
                 self.has_unreadable = True
             return
-        if not value and not isinstance(value, dict):
+        if is_skipped(value):
             return
         self.header = header_from_line(line)
         self.refused = self.header is None
@@ -144,7 +151,7 @@ class Scan:
             self._unreadable(line, address, last=last)
         elif isinstance(value, dict):
             self._odd_object(value, line, address)
-        elif value or isinstance(value, list):
+        elif not is_skipped(value):
             self._report("unreadable line", "skipped: not an entry but a bare value")
 
     def _odd_object(self, data: JsonObject, line: bytes, address: int) -> None:
@@ -202,9 +209,9 @@ class Scan:
             elif parent >= number:
                 forward.append(number)
                 self.report_entry("out of order", number, "its parent does not stand before it")
-            table.parents[number] = parent
+            table.link(number, parent)
         for number in cycle_members(table, forward):
-            table.parents[number] = ROOT
+            table.link(number, ROOT)
             self.report_entry("cycle", number, "it was its own ancestor: it is a root now")
         self._parents, self._lines, self._sealed, self._lost = [], [], bytearray(), []
 

@@ -14,11 +14,11 @@ from typing import Literal, final
 
 import msgspec
 
-from antiphon.session_log.catalog import Hit, Row, found_in, newest_first
+from antiphon.session_log.catalog import Hit, Row, first_header, found_in, newest_first
 from antiphon.session_log.damage import OpenReport
 from antiphon.session_log.disk import Disk, LocalDisk, locked
-from antiphon.session_log.entries import CURRENT_VERSION, Header, header_from_line, version_of
-from antiphon.session_log.line import write_value
+from antiphon.session_log.entries import CURRENT_VERSION, Header, version_of
+from antiphon.session_log.line import BYTE_ORDER_MARK, write_value
 from antiphon.session_log.lines import Durability
 from antiphon.session_log.listing import Facts, Gathering
 from antiphon.session_log.log import SessionLog
@@ -100,7 +100,7 @@ class SqliteStore:
     def _upgraded(self, lines: SqliteLines, scan: Scan, cwd: str | None) -> SessionLog:
         """Store an older version as what it is today; a reader gets it in memory only."""
         assert scan.header is not None
-        old = b"".join(lines.blocks()).split(b"\n")
+        old = b"".join(lines.blocks()).removeprefix(BYTE_ORDER_MARK).split(b"\n")
         if not lines.writable:
             return memory_log(self.terms, [line for line in old if line], (), cwd)
         data = b"".join(line + b"\n" for line in upgraded(old, scan.header, self.terms.sources.entry_id))
@@ -228,9 +228,9 @@ class SqliteStore:
         return [str(row[0]) for row in rows]
 
     def _header_of(self, session_id: str) -> Header | None:
-        query = "SELECT data FROM lines WHERE session = ? ORDER BY start LIMIT 1"
-        row = self._database.execute(query, (session_id,)).fetchone()
-        return None if row is None else header_from_line(bytes(row[0]).strip())
+        query = "SELECT data FROM lines WHERE session = ? ORDER BY start LIMIT 100"
+        rows = self._database.execute(query, (session_id,)).fetchall()
+        return first_header(b"".join(bytes(row[0]) for row in rows))
 
     def _gathered(self, session_id: str, *, words: bool) -> Gathering:
         gathering = Gathering(words=words)

@@ -13,7 +13,7 @@ from antiphon.session_log.catalog import Catalog, Hit, Progress, Row
 from antiphon.session_log.disk import Disk, LocalDisk
 from antiphon.session_log.entries import CURRENT_VERSION, Header, header_from_line
 from antiphon.session_log.file import FileLines
-from antiphon.session_log.line import changed, write_value
+from antiphon.session_log.line import BYTE_ORDER_MARK, changed, write_value
 from antiphon.session_log.lines import Durability
 from antiphon.session_log.log import SessionLog
 from antiphon.session_log.opening import Terms, memory_log, new_log, open_file
@@ -143,7 +143,7 @@ class SessionStore:
             raise NotASession(source)
         with self.open(source, access="read") as old:
             header = self.terms.new_header(cwd=cwd, session_id=session_id, parent_session=str(source))
-            return self._new(self._path_for(header), header, old.raw_lines(), at_once=True)
+            return self._new(self._path_for(header), header, old.copy_lines(), at_once=True)
 
     def export(self, log: SessionLog) -> bytes:
         """The active path as a session file of its own, under the same session id."""
@@ -164,7 +164,7 @@ class SessionStore:
         header = self._check_folder(source, cwd)
         if source.parent.resolve() == self.folder.resolve():
             return self.open(source, cwd=cwd)
-        lines = source.read_bytes().split(b"\n")
+        lines = source.read_bytes().removeprefix(BYTE_ORDER_MARK).split(b"\n")
         if fresh_id and self._is_taken(header.id):
             at = next(at for at, line in enumerate(lines) if header_from_line(line) is not None)
             lines[at] = changed(lines[at], {"id": self.terms.sources.session_id()})

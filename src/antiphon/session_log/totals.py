@@ -12,7 +12,7 @@ from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage,
 from antiphon.core.usage import NO_USAGE, Usage, add_usage
 from antiphon.session_log.compaction.estimate import projected_tokens
 from antiphon.session_log.entries import BranchSummaryEntry, CompactionEntry, Entry, MessageEntry, UsageEntry
-from antiphon.session_log.projection import Projected, has_usage
+from antiphon.session_log.projection import Projected
 
 
 @final
@@ -67,7 +67,7 @@ class ContextUsage(Struct, frozen=True, gc=False):
 
 def context_usage(view: Projected, context_window: int) -> ContextUsage:
     """How full the context is. After a compaction nobody knows until an answer has reported usage."""
-    if view.compacted and not any(has_usage(m) for item in view.items[view.after :] for m in item.messages):
+    if view.compacted and not view.reports:
         return ContextUsage(None, context_window, None)
     tokens = projected_tokens(view).tokens
     return ContextUsage(tokens, context_window, 100 * tokens / context_window if context_window > 0 else None)

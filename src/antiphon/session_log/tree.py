@@ -93,6 +93,7 @@ class Table:
     by_id: dict[str, int] = field(default_factory=dict[str, int])
     labels: dict[str, Mark] = field(default_factory=dict[str, Mark])
     name: str | None = None
+    _below: dict[int, list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -107,6 +108,8 @@ class Table:
         self.addresses.append(address)
         self.lengths.append(length)
         self.by_id[head.id] = number
+        if self._below is not None:
+            self._below.setdefault(parent, []).append(number)
         if code == LABEL:
             self._label(head)
         elif code == INFO:
@@ -143,8 +146,17 @@ class Table:
         return way
 
     def children(self, number: int) -> list[int]:
-        """All entries whose parent this is, in file order; of `ROOT`: all roots."""
-        return [child for child, parent in enumerate(self.parents) if parent == number]
+        """All entries whose parent this is, in file order; of `ROOT`: all roots. Asked again it costs what it gives."""
+        if self._below is None:
+            self._below = {}
+            for child, parent in enumerate(self.parents):
+                self._below.setdefault(parent, []).append(child)
+        return list(self._below.get(number, ()))
+
+    def link(self, number: int, parent: int) -> None:
+        """Give an entry another parent: only who reads a file does."""
+        self.parents[number] = parent
+        self._below = None
 
 
 @final

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from antiphon.core.wire import JsonValue
 from antiphon.session_log.entries import CURRENT_VERSION, Header, version_of
-from antiphon.session_log.line import members, read_object, read_value, write_object
+from antiphon.session_log.line import is_skipped, members, read_object, read_value, write_object
 
 NewId = Callable[[Container[str]], str]
 
@@ -41,13 +41,13 @@ def upgraded(lines: Sequence[bytes], header: Header, new_id: NewId) -> list[byte
 def _linked(lines: list[bytes], new_id: NewId) -> list[bytes]:
     """Version 1 to 2, in one pass. Positions count what the old writer could read, the header being 0."""
     values = [read_value(line)[1] for line in lines]
-    by_position = [_old_id(value) for value in values if value]
+    by_position = [_old_id(value) for value in values if not is_skipped(value)]
     taken: dict[str, None] = {}
     parent: str | None = None
     position = -1
     out: list[bytes] = []
     for line, value in zip(lines, values, strict=True):
-        position += bool(value)
+        position += not is_skipped(value)
         if not isinstance(value, dict) or value.get("type") == "session":
             out.append(line)
             continue

@@ -10,7 +10,7 @@ the settings or labels that happen to stand there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage, UserMessage
@@ -29,6 +29,19 @@ class CompactionSettings:
     enabled: bool = True
     reserve_tokens: int = 16_384
     keep_recent_tokens: int = 20_000
+
+    def fitted(self, context_window: int) -> CompactionSettings:
+        """The same for a model whose window is too small for them, unchanged if it is not (or not known: 0).
+
+        Reserve and kept part must fit into the window together, or a compaction frees nothing: with a reserve above
+        the window every context would be over the threshold, and be compacted after every turn. Then a quarter of the
+        window at most is kept free, and half of the rest at most is kept word for word.
+        """
+        if context_window <= 0 or self.reserve_tokens + self.keep_recent_tokens <= context_window:
+            return self
+        reserve = min(self.reserve_tokens, context_window // 4)
+        keep = min(self.keep_recent_tokens, (context_window - reserve) // 2)
+        return replace(self, reserve_tokens=reserve, keep_recent_tokens=keep)
 
 
 @final

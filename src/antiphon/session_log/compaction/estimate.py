@@ -6,6 +6,7 @@ A length is a number of UTF-16 units, as the reference counts. Four units are a 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from typing import Any, cast, final
 
@@ -14,10 +15,9 @@ from msgspec import UNSET, Struct
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.json_numbers import number_text
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
-from antiphon.core.transcript import Transcript
 from antiphon.core.usage import total_tokens
 from antiphon.core.wire import JsonValue, to_wire
-from antiphon.session_log.projection import Projected
+from antiphon.session_log.projection import Contribution, Projected
 from antiphon.session_log.projection import has_usage as has_usage
 
 UNITS_PER_TOKEN = 4
@@ -143,26 +143,39 @@ def context_tokens(messages: Sequence[Message], *, trusted_from: int = 0) -> Con
 
 @final
 class RunningSum:
-    """The estimate of a transcript that grows, without looking at the same message twice. Prompts are left out.
+    """The estimate of a context that grows, without looking at the same entry twice. Prompts are left out.
 
-    A transcript on other storage (an edit, another branch) is counted anew.
+    What an edit changes is counted again; another branch is counted anew.
     """
 
-    __slots__ = ("_length", "_storage", "_tokens")
+    __slots__ = ("_changes", "_each", "_items", "_tokens")
 
     def __init__(self) -> None:
-        self._storage: object = None
-        self._length = self._tokens = 0
+        self._begin(())
 
-    def of(self, messages: Transcript) -> int:
+    def _begin(self, items: Sequence[Contribution]) -> None:
+        self._items = items
+        self._each = array("q")
+        self._changes = self._tokens = 0
+
+    def of(self, view: Projected) -> int:
         """Estimated tokens of all messages that are no prompts."""
-        if messages.storage is not self._storage or len(messages) < self._length:
-            self._storage, self._length, self._tokens = messages.storage, 0, 0
-        for at in range(self._length, len(messages)):
-            message = messages[at]
-            self._tokens += 0 if type(message) is SystemMessage else estimated_tokens(message)
-        self._length = len(messages)
+        items, each = view.items, self._each
+        if items is not self._items:
+            self._begin(items)
+            each = self._each
+        for at in range(len(each), len(items)):
+            each.append(_without_prompts(items[at]))
+            self._tokens += each[at]
+        for place in view.changed[self._changes :]:
+            self._tokens += _without_prompts(items[place]) - each[place]
+            each[place] = _without_prompts(items[place])
+        self._changes = len(view.changed)
         return self._tokens
+
+
+def _without_prompts(item: Contribution) -> int:
+    return sum([estimated_tokens(message) for message in item.messages if type(message) is not SystemMessage])
 
 
 def projected_tokens(view: Projected, known: RunningSum | None = None) -> ContextTokens:
@@ -174,7 +187,7 @@ def projected_tokens(view: Projected, known: RunningSum | None = None) -> Contex
     if view.usage_at is not None:
         return _since(view, view.usage_at)
     system = view.messages.system.as_message()
-    tokens = (known or RunningSum()).of(view.messages) + (0 if system is None else estimated_tokens(system))
+    tokens = (known or RunningSum()).of(view) + (0 if system is None else estimated_tokens(system))
     return ContextTokens(tokens=tokens, usage_tokens=0, trailing_tokens=tokens, last_usage_index=None)
 
 

@@ -30,18 +30,18 @@ class AfterRun:
     """What there is to know about the last answer of a run.
 
     `same_model`: it came from the model that is in force. `already_tried`: since the last user message, or the last
-    answer that ended well, a compaction was made for its sake. `last_compaction_ms`: time of the last compaction on
-    the path, or None. `projected`: tokens of the projection; `has_edits`: the path has edits behind the last
-    compaction; `listed`: estimate over all messages, and the time of the answer whose usage it starts from, or None.
+    answer that ended well, a compaction was made for its sake. `is_old`: it stands before the last compaction.
+    `projected`: tokens of the projection; `has_edits`: the path has edits behind the last compaction. `listed`: the
+    estimate over all messages, nothing if it starts from usage that was reported before the last compaction.
     """
 
     answer: AssistantMessage
     same_model: bool
     already_tried: bool
-    last_compaction_ms: int | float | None
+    is_old: bool
     projected: int
     has_edits: bool
-    listed: tuple[int, int | float | None]
+    listed: int | None
     context_window: int
     max_tokens: int
 
@@ -49,7 +49,7 @@ class AfterRun:
         """What to do now."""
         if not settings.enabled or self.answer.stop_reason == "aborted":
             return "nothing"
-        if self._is_old(self.answer.timestamp):
+        if self.is_old:
             return "nothing"
         if self.same_model and self._did_not_fit():
             return "give up" if self.already_tried else "recover"
@@ -57,9 +57,6 @@ class AfterRun:
             return "compact"
         tokens = self._tokens()
         return "compact" if tokens is not None and over_threshold(tokens, self.context_window, settings) else "nothing"
-
-    def _is_old(self, moment: int | float) -> bool:
-        return self.last_compaction_ms is not None and moment <= self.last_compaction_ms
 
     def _did_not_fit(self) -> bool:
         """Failed for length, or cut off for lack of room. An answer that ended well is kept, however long it is."""
@@ -74,8 +71,7 @@ class AfterRun:
         used = total_tokens(self.answer.usage)
         if self.answer.stop_reason != "error" and used > 0:
             return used
-        estimate, usage_of = self.listed
-        return None if usage_of is not None and self._is_old(usage_of) else estimate
+        return self.listed
 
 
 def renews_permission(answer: AssistantMessage) -> bool:

@@ -50,32 +50,24 @@ class Reading:
 
 def reading(log: SessionLog) -> Reading:
     """The active path, and beside it everything else that is in the session."""
-    children = _children(log)
     path = log.table.path(ROOT if log.leaf_id is None else log.table.by_id[log.leaf_id])
     on_path = set(path)
     aside: dict[int, list[Way]] = {}
     for number in (ROOT, *path):
-        others = [child for child in children.get(number, ()) if child not in on_path]
-        ways = [way for other in others for way in _ways(log, number, other, children)]
+        others = [child for child in log.table.children(number) if child not in on_path]
+        ways = [way for other in others for way in _ways(log, number, other)]
         if ways:
             aside[number] = ways
     return Reading(Way(ROOT, path), aside)
 
 
-def _children(log: SessionLog) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for number, parent in enumerate(log.table.parents):
-        found.setdefault(parent, []).append(number)
-    return found
-
-
-def _ways(log: SessionLog, parent: int, first: int, children: dict[int, list[int]]) -> Iterator[Way]:
+def _ways(log: SessionLog, parent: int, first: int) -> Iterator[Way]:
     """A branch, cut into ways without forks: each goes on with the child that came last."""
     open_ways = [(parent, first)]
     while open_ways:
         parent, number = open_ways.pop()
         numbers = [number]
-        while below := children.get(numbers[-1]):
+        while below := log.table.children(numbers[-1]):
             open_ways.extend((numbers[-1], other) for other in below[:-1])
             numbers.append(below[-1])
         yield Way(parent, numbers)
