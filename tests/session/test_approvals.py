@@ -70,6 +70,19 @@ async def test_a_refusal_without_a_reason_still_tells_the_model() -> None:
     assert settlement.final_text == "I see"
 
 
+async def test_a_listener_may_answer_while_it_hears_the_question() -> None:
+    stage = Stage([calls("A", "B"), says("done")], approve=ask_all)
+
+    def answer(event: object) -> None:
+        if isinstance(event, ApprovalRequested):
+            stage.session.answer_approval(event.id, event.tool_name == "A", reason="not B")
+
+    stage.session.subscribe(answer)
+
+    assert (await stage.session.prompt("go")).final_text == "done"
+    assert results_of(stage) == [("toolResult: ok A", False), ("toolResult: not B", True)]
+
+
 async def test_an_answer_is_given_once_and_to_something_that_is_pending() -> None:
     stage = Stage([calls("A"), says("done")], approve=ask_all)
     going = asyncio.ensure_future(stage.session.prompt("go"))

@@ -149,14 +149,13 @@ class Approvals:
         need = await self._need(call)
         if not need:
             return None
-        approval = self._request(call.tool_call, call.args, -1 - len(self._waiting), need)
-        waiting = self._waiting[approval.position] = _Waiting(approval)
+        waiting = self._request(call.tool_call, call.args, -1 - len(self._waiting), need)
         try:
             if not await _answered_or_aborted(waiting.answered, signal):
                 return BeforeDecision(block=True, reason="Operation aborted")
             return self._passed(call, waiting)
         finally:
-            del self._waiting[approval.position]
+            del self._waiting[waiting.approval.position]
 
     def _passed(self, call: BeforeToolCall, waiting: _Waiting) -> BeforeDecision | None:
         """What an answer means for its call."""
@@ -178,7 +177,7 @@ class Approvals:
                 continue
             need = await self._need(structs.replace(first, tool_call=call, args=args))
             if need:
-                self._waiting[position] = _Waiting(self._request(call, args, position, need))
+                self._request(call, args, position, need)
         if self._waiting:
             self._c.log.flush()
 
@@ -203,7 +202,8 @@ class Approvals:
         except ArgumentsRefused:
             return None
 
-    def _request(self, call: ToolCall, args: JsonObject, position: int, need: Need) -> Approval:
+    def _request(self, call: ToolCall, args: JsonObject, position: int, need: Need) -> _Waiting:
+        """Open an approval. It is pending before anybody hears of it, so a listener may answer at once."""
         c = self._c
         approval = Approval(
             id=str(uuid.uuid4()),
@@ -214,6 +214,7 @@ class Approvals:
             question=need if isinstance(need, str) else None,
             asked_ms=c.clock.now_ms(),
         )
+        waiting = self._waiting[position] = _Waiting(approval)
         c.log.append_custom(REQUESTED, _approval_data(approval))
         c.emit(
             ApprovalRequested(
@@ -224,7 +225,7 @@ class Approvals:
                 question=UNSET if approval.question is None else approval.question,
             )
         )
-        return approval
+        return waiting
 
     # -- answering ------------------------------------------------------------------------------------------------
 
