@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from typing import Any
 
 import pytest
 from tests.providers.asking import answer, events, model, request
 from tests.providers.loopback import Exchange, Server, sse
 
-from antiphon.core.content import Text
 from antiphon.core.messages import AssistantMessage
-from antiphon.core.response_events import Start, TextDelta
+from antiphon.core.response_events import Start
 from antiphon.loop.abort import AbortController
 from antiphon.providers import failures
 from antiphon.providers.http import close_connections
@@ -39,35 +37,6 @@ def failure_of(message: AssistantMessage) -> failures.Failure:
     failure = failures.classify(message)
     assert failure is not None
     return failure
-
-
-async def test_too_many_requests_waits_as_asked_and_tries_again() -> None:
-    loop = asyncio.get_running_loop()
-    at: list[float] = []
-
-    async def handler(exchange: Exchange) -> None:
-        at.append(loop.time())
-        if exchange.number == 0:
-            await exchange.reply(429, BUSY, retry_after="0.2")
-        else:
-            await exchange.stream(HELLO)
-
-    message, _ = await ask(handler, max_retries=1)
-
-    assert message.content == (Text(text="hello"),)
-    assert 0.2 <= at[1] - at[0] < 2
-
-
-async def test_a_refusal_says_status_words_and_wait() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.reply(429, BUSY, retry_after="7")
-
-    message, server = await ask(handler)
-
-    failure = failure_of(message)
-    assert len(server.exchanges) == 1
-    assert (failure.status, failure.retryable, failure.retry_after_ms) == (429, True, 7000)
-    assert "too much to do" in failure.text
 
 
 async def test_a_wait_beyond_the_cap_is_refused_and_names_both() -> None:
@@ -107,20 +76,6 @@ async def test_nobody_listening_is_a_failure_worth_a_retry() -> None:
     assert "ECONNREFUSED" in failure.text
 
 
-async def test_a_body_that_breaks_off_keeps_what_had_come() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.head()
-        await exchange.piece(sse({"choices": [{"index": 0, "delta": {"content": "half"}}]}))
-        exchange.reset()
-
-    message, server = await ask(handler, max_retries=5)
-
-    failure = failure_of(message)
-    assert len(server.exchanges) == 1, "a stream that began is never asked for again"
-    assert (failure.kind, failure.retryable) == ("connection_lost", True)
-    assert message.content == (Text(text="half"),)
-
-
 @pytest.mark.parametrize(
     ("body", "content_type", "kind", "words"),
     [
@@ -142,51 +97,6 @@ async def test_a_success_that_is_no_stream(body: str, content_type: str, kind: s
     assert words in str(message.error_message)
 
 
-async def test_a_compressed_stream_is_read() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.head(content_encoding="gzip")
-        data = gzip.compress(HELLO.encode())
-        await exchange.piece(data[:9])
-        await exchange.piece(data[9:])
-        await exchange.end()
-
-    message, _ = await ask(handler)
-
-    assert message.content == (Text(text="hello"),)
-
-
-async def test_a_stream_that_is_not_what_its_encoding_says_is_a_failure() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.head(content_encoding="gzip")
-        await exchange.piece(HELLO)
-        await exchange.end()
-
-    message, _ = await ask(handler)
-
-    assert message.stop_reason == "error"
-
-
-async def test_a_silent_server_is_given_up() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.until_hung_up()
-
-    message, _ = await ask(handler, timeout_ms=50)
-
-    assert (failure_of(message).kind, failure_of(message).retryable) == ("timeout", True)
-
-
-async def test_silence_between_two_pieces_is_given_up() -> None:
-    async def handler(exchange: Exchange) -> None:
-        await exchange.head()
-        await exchange.piece(sse({"choices": [{"index": 0, "delta": {"content": "half"}}]}))
-        await exchange.until_hung_up()
-
-    message, _ = await ask(handler, silence_ms=50)
-
-    assert failure_of(message).kind == "timeout"
-    assert message.content == (Text(text="half"),)
-
-
 async def test_slow_pieces_are_patience_not_silence() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.head()
@@ -198,50 +108,6 @@ async def test_slow_pieces_are_patience_not_silence() -> None:
     message, _ = await ask(handler, silence_ms=2000)
 
     assert message.stop_reason == "stop"
-
-
-async def test_an_abort_in_the_middle_hangs_up_at_once() -> None:
-    hung_up = asyncio.Event()
-    controller = AbortController()
-
-    async def handler(exchange: Exchange) -> None:
-        await exchange.head()
-        await exchange.piece(sse({"choices": [{"index": 0, "delta": {"content": "one"}}]}))
-        await exchange.until_hung_up()
-        hung_up.set()
-
-    async with Server(handler) as server:
-        asked = model(server.url)
-        told = []
-        async for event in new_adapter(asked.api)(request(asked, controller=controller)):  # type: ignore[union-attr]
-            told.append(event)
-            if isinstance(event, TextDelta):
-                controller.abort("enough")
-        await asyncio.wait_for(hung_up.wait(), 2)
-
-    assert told[-1].reason == "aborted"
-    assert told[-1].error.content == (Text(text="one"),)
-    assert "enough" in str(told[-1].error.error_message)
-
-
-async def test_an_abort_while_waiting_for_the_head_hangs_up_at_once() -> None:
-    arrived, hung_up = asyncio.Event(), asyncio.Event()
-    controller = AbortController()
-
-    async def handler(exchange: Exchange) -> None:
-        arrived.set()
-        await exchange.until_hung_up()
-        hung_up.set()
-
-    async with Server(handler) as server:
-        asked = model(server.url)
-        asking = asyncio.create_task(answer(new_adapter(asked.api), request(asked, controller=controller)))
-        await arrived.wait()
-        controller.abort()
-        message = await asyncio.wait_for(asking, 2)
-        await asyncio.wait_for(hung_up.wait(), 2)
-
-    assert message.stop_reason == "aborted"
 
 
 async def test_an_abort_ends_the_wait_before_a_retry() -> None:

@@ -6,8 +6,7 @@ the native way; two more loops go without them (`emulatedTools`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from importlib import import_module
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,26 +19,10 @@ from antiphon.core.model import Model
 from antiphon.core.policy import RunLimits
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import ResponseEvent
-from antiphon.providers.local.model import model_file
 from antiphon.providers.registry import new_adapter
 from antiphon.tools import tool
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("installed")]
-
-RECIPIENT_FIRST = """
-{%- if tools %}<|im_start|>system
-You can call these tools:
-{% for t in tools %}{{ t | tojson }}
-{% endfor %}<|im_end|>
-{% endif %}{%- for m in messages %}{% if m.role == 'assistant' %}{% if m.content %}<|im_start|>assistant
->>>all
-{{ m.content }}{% endif %}{% if m.tool_calls %}{% for c in m.tool_calls %}<|im_start|>assistant
->>>{{ c.function.name }}
-{{ c.function.arguments | tojson }}{% endfor %}{% endif %}<|im_end|>
-{% else %}<|im_start|>{{ m.role }}
-{{ m.content }}<|im_end|>
-{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
->>>{% endif %}"""
 
 REQUIRED: dict[str, Any] = {
     "openai-completions": "required",
@@ -48,7 +31,6 @@ REQUIRED: dict[str, Any] = {
 }
 PLAIN: dict[str, Any] = {
     "temperature": 0,
-    "max_retries": 2,  # the server closes the connection after each stream, without saying so
     "sampling_params": {"parallel_tool_calls": False},
 }
 
@@ -57,22 +39,6 @@ PLAIN: dict[str, Any] = {
 async def get_weather(city: str) -> str:
     """Get the weather in a city."""
     return f"It is 18 degrees in {city}."
-
-
-@pytest.fixture(scope="module")
-def address(installed: None) -> Iterator[str]:
-    library: Any = import_module("xllamacpp")
-    params = library.CommonParams()
-    params.model.path = str(model_file())
-    params.chat_template = RECIPIENT_FIRST
-    params.n_ctx, params.n_parallel, params.n_batch, params.n_ubatch = 1024, 1, 128, 128
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.n_threads_http = 4  # connections that are kept open hold a thread each
-    params.cache_ram_mib, params.verbosity = 0, -1
-    params.warmup = params.ui = params.fit_params = False
-    server = library.Server(params)
-    yield server.listening_address
-    del server
 
 
 class OneCall:
