@@ -7,6 +7,7 @@ needs pytest; it is not imported by this one.
 May import core, loop, and nothing else; a `World` looks up the agent when it is made.
 """
 
+from antiphon.testing.cassette import Cassette
 from antiphon.testing.clock import VirtualClock, settle
 from antiphon.testing.faults import (
     ALL_KINDS,
@@ -21,6 +22,7 @@ from antiphon.testing.faults import (
 from antiphon.testing.gate import Gate
 from antiphon.testing.model import ScriptedModel
 from antiphon.testing.recording import Recording, brief, who
+from antiphon.testing.replay import ReplayReport, assert_replays, replay
 from antiphon.testing.script import (
     SCRIPTED_MODEL,
     Answer,
@@ -43,6 +45,7 @@ __all__ = [
     "SCRIPTED_MODEL",
     "Answer",
     "CallScript",
+    "Cassette",
     "Executed",
     "Fault",
     "FaultKind",
@@ -51,10 +54,12 @@ __all__ = [
     "Gate",
     "InjectedFault",
     "Recording",
+    "ReplayReport",
     "ScriptedModel",
     "ScriptedTool",
     "VirtualClock",
     "World",
+    "assert_replays",
     "breaks",
     "brief",
     "call",
@@ -65,6 +70,7 @@ __all__ = [
     "faults_of",
     "places_of",
     "raises",
+    "replay",
     "says",
     "settle",
     "stops_short",

@@ -16,32 +16,32 @@ from typing import Any, final
 
 from msgspec import UNSET
 
-from antiphon.core.calls import SkipReason, ToolResult
-from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.events import AgentEvent
 from antiphon.core.hooks import Context, NextTurn, RequestInfo, RequestUpdate, Turn
-from antiphon.core.messages import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolResultMessage,
-    message_to_wire,
-)
-from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
+from antiphon.core.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, message_to_wire
+from antiphon.core.model import Model
 from antiphon.core.policy import DEFAULT, Policy
-from antiphon.core.ports import AbortSignal, ModelRequest, OnUpdate
-from antiphon.core.response_events import Done, Failed, ResponseEvent
+from antiphon.core.ports import AbortSignal, ModelRequest
+from antiphon.core.response_events import ResponseEvent
 from antiphon.core.trace import check_trace
 from antiphon.core.transcript import Transcript
 from antiphon.core.wire import JsonObject, encode
 from antiphon.errors import ProtocolError
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.entry import run_agent_loop, run_agent_loop_continue
+from antiphon.testing.recorded import (
+    NOTHING_MORE,
+    RecordedTool,
+    StandingClock,
+    answered,
+    level_of,
+    model_of,
+    results_behind,
+    was_refused,
+)
 
-NOTHING_MORE = "nothing more was recorded"
 TRIED_AGAIN = ("error", "aborted", "length")
 """How an answer ended that may be followed by another one without a word between them."""
-REFUSALS: frozenset[SkipReason] = frozenset({"length", "error", "unexpected-stop", "duplicate-id"})
 UNCOMPARED = frozenset({"timestamp", "durationMs", "nestedCalls"})
 """Members of a message that depend on the moment, or are made by tools for displays.
 
@@ -133,7 +133,7 @@ class _Player:
         config = LoopConfig(
             model=self._model(),
             policy=self.policy,
-            clock=_StandingClock(self),
+            clock=StandingClock(self._moment),
             get_steering_messages=lambda: self._split_said()[1],
             get_follow_up_messages=self._follow_ups,
             prepare_next_turn=self._prepare_next_turn,
@@ -182,12 +182,12 @@ class _Player:
 
     def _model(self) -> Model:
         answer = next((m for m in self.record[self.at :] if isinstance(m, AssistantMessage)), None)
-        return _model_of(answer)
+        return model_of(answer)
 
     # -- the world
 
     async def _stream(self, _request: ModelRequest) -> AsyncIterator[ResponseEvent]:
-        return _answer(self._next_answer())
+        return answered(self._next_answer())
 
     def _next_answer(self) -> AssistantMessage | None:
         message = self.record[self.at] if self.at < len(self.record) else None
@@ -197,25 +197,30 @@ class _Player:
             self.differs("the loop asks the model", message, None)
         return None
 
-    def _tools(self, said: Sequence[Message]) -> list[_RecordedTool]:
+    def _tools(self, said: Sequence[Message]) -> list[RecordedTool]:
         """The tools in force behind these messages, with what they gave."""
-        return [_RecordedTool(tool, self) for tool in Transcript(said).system.tools]
+        return [RecordedTool(tool, self.result_of) for tool in Transcript(said).system.tools]
 
     def result_of(self, call_id: str) -> ToolResultMessage | None:
         """What the call gave then: among the results of this answer, for another one may have used the same id."""
         found = next((m for m in self._given if m.tool_call_id == call_id), None)
         if found is not None:
             self._given.remove(found)
-            if _was_refused(found):
+            if was_refused(found):
                 self.differs("a call is executed that was refused", found, None)
         return found
+
+    def _moment(self) -> int:
+        """The time of the message that comes next."""
+        at = min(self.at, len(self.record) - 1)
+        return int(getattr(self.record[at], "timestamp", 0)) if at >= 0 else 0
 
     def _prepare_request(self, info: RequestInfo, _signal: AbortSignal) -> RequestUpdate:
         """Model and level of the answer that comes next: answers name them. And the tools of the moment."""
         message = self.record[self.at] if self.at < len(self.record) else None
         answer = message if isinstance(message, AssistantMessage) else None
         context = Context(info.context.messages, self._tools(info.context.messages))
-        return RequestUpdate(context=context, model=_model_of(answer), thinking_level=_level_of(answer))
+        return RequestUpdate(context=context, model=model_of(answer), thinking_level=level_of(answer))
 
     def _finish_turn(self, turn: Turn, _signal: AbortSignal) -> Any:
         """Where the record stopped behind results (a limit, an abort, a tool that ended it), it stops again."""
@@ -242,7 +247,7 @@ class _Player:
         else:
             self.at += 1
             if isinstance(recorded, AssistantMessage):
-                self._given = _results_behind(self.record, self.at)
+                self._given = results_behind(self.record, self.at)
 
     def _check_events(self) -> None:
         try:
@@ -262,34 +267,6 @@ class _Player:
             )
 
 
-def _model_of(answer: AssistantMessage | None) -> Model:
-    if answer is None:
-        return Model(id="recorded", provider="recorded", api="recorded")
-    return Model(id=answer.model, provider=answer.provider, api=answer.api)
-
-
-def _level_of(answer: AssistantMessage | None) -> ThinkingLevel:
-    named = None if answer is None else answer.thinking_level
-    found: list[ThinkingLevel] = [level for level in THINKING_LEVELS if level == named]
-    return found[0] if found else "off"
-
-
-def _results_behind(record: Sequence[Message], at: int) -> list[ToolResultMessage]:
-    """The results of the answer that ends at this place."""
-    found: list[ToolResultMessage] = []
-    for message in record[at:]:
-        if not isinstance(message, ToolResultMessage):
-            break
-        found.append(message)
-    return found
-
-
-def _was_refused(result: ToolResultMessage) -> bool:
-    """Did the loop itself refuse this call for what the answer was? (Aborts and limits are no part of a record.)"""
-    details: Any = result.details
-    return isinstance(details, dict) and details.get("skipped") is True and details.get("reason") in REFUSALS
-
-
 def _unlike(recorded: JsonObject, played: JsonObject) -> str | None:
     """Which members of two messages differ; nothing if none that counts does."""
     if recorded.get("role") != played.get("role"):
@@ -298,56 +275,3 @@ def _unlike(recorded: JsonObject, played: JsonObject) -> str | None:
     names = sorted((recorded.keys() | played.keys()) - uncompared)
     unlike = [name for name in names if recorded.get(name, UNSET) != played.get(name, UNSET)]
     return f"{', '.join(unlike)} of the {recorded.get('role')} message" if unlike else None
-
-
-async def _answer(message: AssistantMessage | None) -> AsyncIterator[ResponseEvent]:
-    if message is None:
-        failed = AssistantMessage(content=(), stop_reason="error", error_message=NOTHING_MORE)
-        yield Failed(reason="error", error=failed)
-    elif message.stop_reason in ("error", "aborted"):
-        yield Failed(reason=message.stop_reason, error=message)
-    else:
-        yield Done(reason=message.stop_reason, message=message)
-
-
-@final
-class _RecordedTool:
-    """A declared tool that gives what it gave."""
-
-    def __init__(self, declaration: ToolDeclaration, player: _Player) -> None:
-        self.name = declaration.name
-        self.description = declaration.description
-        self.parameters = declaration.parameters
-        self._player = player
-
-    async def execute(
-        self, call_id: str, _arguments: JsonObject, _signal: AbortSignal, _update: OnUpdate
-    ) -> ToolResult:
-        found = self._player.result_of(call_id)
-        if found is None:
-            return ToolResult(content=(), is_error=True)
-        return ToolResult(
-            content=found.content,
-            details=found.details,
-            usage=found.usage,
-            is_error=found.is_error,
-        )
-
-
-@final
-class _StandingClock:
-    """Time as it stands in the record; sleeping takes none."""
-
-    def __init__(self, player: _Player) -> None:
-        self._player = player
-
-    def now_ms(self) -> int:
-        at = min(self._player.at, len(self._player.record) - 1)
-        stamp = getattr(self._player.record[at], "timestamp", 0) if at >= 0 else 0
-        return int(stamp)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        del seconds
