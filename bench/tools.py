@@ -2,7 +2,11 @@
 """The tools beside what people would use by hand, in one run: grep and find on 20,000 files, the end of a 1 GB file,
 50 edits in 10 MB, 1,000 small commands.
 
-    python bench/tools.py
+    python bench/tools.py                  # everything
+    python bench/tools.py search read      # parts of it: search, read, edit, bash
+
+The tree has 20,000 files of text and as many objects of git, which grep searches like any hidden file: so it stands
+beside `rg --hidden`.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from antiphon.loop.abort import never_aborted
 from antiphon.tools import LocalWorkspace, bash_tool, edit_tool, find_tool, grep_tool, read_tool
+from antiphon.tools.read_log import ReadLog
 
 FILES = 20_000
 ROUNDS = 5
@@ -30,14 +35,10 @@ ROUNDS = 5
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
-        make_tree(tree)
         print("| what | ours | beside |")
         print("|---|---:|---:|")
-        asyncio.run(search(tree))
-        asyncio.run(end_of_a_large_file(Path(folder)))
-        asyncio.run(many_edits(Path(folder)))
-        asyncio.run(small_commands(Path(folder)))
+        for part in sys.argv[1:] or PARTS:
+            asyncio.run(PARTS[part](Path(folder)))
 
 
 def make_tree(tree: Path) -> None:
@@ -50,7 +51,9 @@ def make_tree(tree: Path) -> None:
     subprocess.run(["git", "add", "-A"], cwd=tree, check=True)
 
 
-async def search(tree: Path) -> None:
+async def search(folder: Path) -> None:
+    tree = folder / "tree"
+    make_tree(tree)
     workspace = LocalWorkspace(str(tree))
     rg = shutil.which("rg", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     await compare(
@@ -58,7 +61,11 @@ async def search(tree: Path) -> None:
         grep_tool(workspace, ripgrep="never"),
         {"pattern": "needle_here", "limit": 1000},
         tree,
-        {"rg": [rg, "-n", "needle_here"] if rg else None, "git grep": ["git", "grep", "-n", "needle_here"]},
+        {
+            "rg --hidden": [rg, "--hidden", "-n", "needle_here", "."] if rg else None,
+            "rg": [rg, "-n", "needle_here", "."] if rg else None,
+            "git grep": ["git", "grep", "-n", "needle_here"],
+        },
     )
     if rg:
         await compare(
@@ -70,7 +77,7 @@ async def search(tree: Path) -> None:
         {"pattern": "*_19*.py", "limit": 5000},
         tree,
         {
-            "rg --files": [rg, "--files", "-g", "*_19*.py"] if rg else None,
+            "rg --files --hidden": [rg, "--files", "--hidden", "-g", "*_19*.py", "."] if rg else None,
             "git ls-files": ["git", "ls-files", "*_19*.py"],
         },
     )
@@ -112,7 +119,7 @@ async def end_of_a_large_file(folder: Path) -> None:
         for _ in range(1000):
             file.write(line * 10_000)
     lines = 10_000_000
-    read = read_tool(LocalWorkspace(str(folder)))
+    read = read_tool(LocalWorkspace(str(folder)), log=ReadLog())
     ours = [await timed(read, {"path": "large.txt", "offset": lines - 99, "limit": 100}) for _ in range(3)]
     sed = [timed_command(["sed", "-n", f"{lines - 99},{lines}p", "large.txt"], folder) for _ in range(3)]
     print(f"| read, last 100 lines of 1 GB by line number | {ms(ours)} | sed {ms(sed)} |")
@@ -152,6 +159,8 @@ async def small_commands(folder: Path) -> None:
 async def repeated(count: int, once: Callable[[], Any]) -> list[float]:
     return [await once() for _ in range(count)]
 
+
+PARTS = {"search": search, "read": end_of_a_large_file, "edit": many_edits, "bash": small_commands}
 
 if __name__ == "__main__":
     main()

@@ -46,12 +46,12 @@ class LineWindow:
         self._behind_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; broken ones become U+FFFD."""
-        self._take(self._decoder.decode(chunk).encode())
+        """Take the next bytes."""
+        self._take(chunk, final=False)
 
     def selection(self) -> Selection:
         """The range. Nothing may be fed afterwards. Meaningless if the text has no line `first`."""
-        self._take(self._decoder.decode(b"", True).encode())
+        self._take(b"", final=True)
         behind = 0
         if self._where == "behind" and self._count and not self._behind_bytes:
             self._keep(b"\n")  # only the empty line behind the final LF is left: the range is all there is
@@ -65,14 +65,15 @@ class LineWindow:
             lines_behind=behind,
         )
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, *, final: bool) -> None:
+        """Outside of the range lines are only counted; in it broken bytes become U+FFFD."""
         if self._where == "before":
             data = self._skip(data)
         if self._where == "inside":
-            data = self._range(data)
+            data = self._range(self._decoder.decode(data, final).encode())
         if self._where == "behind":
             self._line += data.count(b"\n")
-            self._behind_bytes += len(data)
+            self._behind_bytes += len(data) + len(self._decoder.getstate()[0])
 
     def _skip(self, data: bytes) -> bytes:
         """What is left of `data` from the first wanted line on."""
@@ -88,7 +89,7 @@ class LineWindow:
         return data[start:]
 
     def _range(self, data: bytes) -> bytes:
-        """What is left of `data` behind the range. The LF that ends its last line does not belong to it."""
+        """What is left of `data` behind the range; in it broken bytes have become U+FFFD. The LF that ends its last line does not belong to it."""
         end = 0
         while self._missing and (found := data.find(b"\n", end)) >= 0:
             end, self._missing = found + 1, self._missing - 1

@@ -24,7 +24,7 @@ from antiphon.tools.images import SNIFF_BYTES, image_type
 from antiphon.tools.line_window import LineWindow, Selection
 from antiphon.tools.output import DEFAULT_LIMITS, Limits, format_size, notice
 from antiphon.tools.port import ByteReader, Files, Workspace
-from antiphon.tools.read_log import ReadLog, new_digest
+from antiphon.tools.read_log import ContentDigest, ReadLog
 from antiphon.tools.workspace import READ_BYTES, stopper
 
 DESCRIPTION = (
@@ -94,14 +94,15 @@ def _look(
     """The wanted lines of a text, or the bytes of a picture (or why they are not there)."""
     try:
         with files.open(path, stopped=stopped) as reader:
-            head = reader.read(SNIFF_BYTES)
-            kind = image_type(head)
+            head = reader.read(READ_BYTES)
+            kind = image_type(head[:SNIFF_BYTES])
             if kind is not None:
                 return _picture(reader, head, kind, stopped)
-            state = new_digest()
+            state = ContentDigest()
             for chunk in _chunks(reader, head, stopped):
-                state.update(chunk)
                 window.feed(chunk)
+                if log is not None:
+                    state.update(chunk)
         if log is not None:
             log.note(files.real_path(path), state.digest())
         return window.selection()
