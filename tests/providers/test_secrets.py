@@ -84,5 +84,17 @@ def test_credentials_in_headers_count_as_secrets() -> None:
     assert set(found) == {"Bearer abcdefgh", "abcdefgh", "12345678"}
 
 
+def test_any_header_that_is_not_known_to_be_harmless_counts_as_a_secret() -> None:
+    assert set(secrets_in(None, {"x-team": "team-42", "user-agent": "antiphon"})) == {"team-42"}
+
+
+def test_credentials_in_addresses_count_as_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:proxypass@proxy.example:1")
+
+    found = secrets_in(None, {}, "https://someone:pass%2Fword@models.example.com/v1")
+
+    assert {"pass%2Fword", "pass/word", "proxypass", "someone"} <= set(found)
+
+
 def test_what_looks_like_a_key_is_scrubbed_even_if_nobody_named_it() -> None:
     assert "abcdefghij" not in scrub("bad key sk-proj-abcdefghij0123456789", ())

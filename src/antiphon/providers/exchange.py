@@ -20,7 +20,7 @@ from antiphon.core.messages import AssistantMessage
 from antiphon.core.model import Model
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import Done, Failed, ResponseEvent
-from antiphon.core.wire import JsonValue
+from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers import failures, wire_json
 from antiphon.providers.answer_reader import AnswerReader
 from antiphon.providers.attempts import Attempts, is_this_machine
@@ -30,7 +30,7 @@ from antiphon.providers.failures import ErrorReply, Failure, RequestRefused
 from antiphon.providers.http import HttpReply, HttpRequest
 from antiphon.providers.options import CallOptions, has_credential, read_options
 from antiphon.providers.patience import CallOver, Patience
-from antiphon.providers.scrubbing import scrub, secrets_in
+from antiphon.providers.scrubbing import scrub, scrub_value, secrets_in
 
 
 async def converse(request: ModelRequest, prepare: Prepare) -> AsyncIterator[ResponseEvent]:
@@ -94,6 +94,8 @@ class _Exchange:
 
     async def _prepared(self, prepare: Prepare) -> Call:
         self._patience.check()
+        headers = {} if self._model.headers is UNSET else self._model.headers
+        self._secrets = secrets_in(self._asked.api_key, headers, self._model.base_url)
         try:
             self._options = read_options(self._asked)
             self._check_credential()
@@ -102,7 +104,7 @@ class _Exchange:
             raise CallOver(refused.failure) from refused
         except Exception as error:  # whatever a history or an option holds: it is told, not raised
             raise CallOver(failures.cannot_send(failures.explain(error))) from error
-        self._secrets = secrets_in(self._options.api_key, call.request.headers)
+        self._secrets = secrets_in(self._options.api_key, call.request.headers, call.request.url)
         return await self._as_the_host_wants(call)
 
     def _check_credential(self) -> None:
@@ -166,7 +168,17 @@ class _Exchange:
         return event
 
     def _timed(self, message: AssistantMessage) -> AssistantMessage:
-        return structs.replace(message, duration_ms=max(0, round((time.time() - self._started) * 1000)))
+        """The message with its duration, and what the server called things without secrets."""
+        changed: JsonObject = {"duration_ms": max(0, round((time.time() - self._started) * 1000))}
+        for name in _NAMES:
+            value = getattr(message, name)
+            if value is not UNSET:
+                changed[name] = scrub_value(value, self._secrets)
+        return structs.replace(message, **changed)
+
+
+_NAMES = ("raw_stop_reason", "response_id", "response_model", "diagnostics")
+"""Fields of a message that a server fills."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ Not so if the connection was new, if a reply had begun or was no HTTP, after a t
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, final
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -205,10 +207,11 @@ async def _sent(request: HttpRequest, connect_seconds: float, *, fresh: bool) ->
     pool = _rack().entered(fresh=fresh)
     steps = _Steps()
     try:
+        url, headers = _without_credentials(request)
         prepared = pool.client.build_request(
             "POST",
-            request.url,
-            headers=dict(request.headers),
+            url,
+            headers=headers,
             content=request.body,
             timeout=httpx2.Timeout(None, connect=connect_seconds),
             extensions={"trace": steps},
@@ -222,6 +225,20 @@ async def _sent(request: HttpRequest, connect_seconds: float, *, fresh: bool) ->
         if kept_ended:
             raise _KeptConnectionEnded from error
         raise
+
+
+def _without_credentials(request: HttpRequest) -> tuple[str, dict[str, str]]:
+    """Address and headers, with credentials in the address as a header: the library logs addresses."""
+    headers = dict(request.headers)
+    scheme, _, rest = request.url.partition("://")
+    place, slash, path = rest.partition("/")
+    if "@" not in place:
+        return request.url, headers
+    words, _, host = place.rpartition("@")
+    name, _, password = words.partition(":")
+    pair = f"{unquote(name)}:{unquote(password)}".encode()
+    headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+    return f"{scheme}://{host}{slash}{path}", headers
 
 
 def _ended_unanswered(error: BaseException) -> bool:
