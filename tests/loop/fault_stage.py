@@ -8,7 +8,7 @@ queues and triggers, but every call of them, and every call of a listener, first
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tests.conformance import core_agent
 from tests.conformance.core_hooks import Hooks
@@ -16,9 +16,9 @@ from tests.conformance.core_recorder import Operation
 from tests.conformance.core_stage import Stage
 
 from antiphon.agent import Agent
-from antiphon.core.content import Image
+from antiphon.core.content import Image, Text
 from antiphon.core.events import AgentEvent
-from antiphon.core.messages import Message
+from antiphon.core.messages import Message, UserMessage
 from antiphon.core.ports import ModelRequest, Tool
 from antiphon.core.response_events import ResponseEvent
 from antiphon.errors import MisuseError
@@ -103,11 +103,20 @@ class FaultyAnswer:
         await self._faults.reach("stream closed", self._request.signal)
 
 
-class Witness:
-    """An agent that remembers what it accepted and how its runs ended. Everything else is the agent."""
+class Stops(Protocol):
+    """Who notes when a run was told to stop."""
 
-    def __init__(self, agent: Agent) -> None:
-        vars(self).update(agent=agent, accepted=[], dropped=[], outcomes=[])
+    def now(self) -> None: ...
+
+
+class Witness:
+    """An agent that remembers what it accepted and how its runs ended. Everything else is the agent.
+
+    `returned` is called whenever a run has returned or raised.
+    """
+
+    def __init__(self, agent: Agent, returned: Callable[[], None], stops: Stops) -> None:
+        vars(self).update(agent=agent, accepted=[], dropped=[], outcomes=[], _returned=returned, _stops=stops)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.agent, name)
@@ -115,19 +124,34 @@ class Witness:
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.agent, name, value)
 
+    def abort(self) -> None:
+        if self.agent.is_streaming:
+            self._stops.now()
+        self.agent.abort()
+
     async def prompt(self, given: str | Message | Sequence[Message], images: Sequence[Image] = ()) -> RunOutcome:
         accepted = len(self.accepted)
-        self.accepted += [] if isinstance(given, str) else given if isinstance(given, list) else [given]
+        if isinstance(given, str):
+            given = UserMessage(content=(Text(text=given), *images), timestamp=0)
+        self.accepted += given if isinstance(given, list) else [given]
         try:
-            return self._noted(await self.agent.prompt(given, images))
+            return await self._noted(self.agent.prompt(given))
         except MisuseError:
             del self.accepted[accepted:]
             raise
 
     async def continue_(self) -> RunOutcome:
-        return self._noted(await self.agent.continue_())
+        return await self._noted(self.agent.continue_())
 
-    def _noted(self, outcome: RunOutcome) -> RunOutcome:
+    async def _noted(self, run: Awaitable[RunOutcome]) -> RunOutcome:
+        try:
+            outcome = await run
+        except MisuseError:
+            raise
+        except BaseException:
+            self._returned()
+            raise
+        self._returned()
         self.outcomes.append(outcome)
         return outcome
 

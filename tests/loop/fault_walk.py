@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
 from tests.conformance import core_agent
 from tests.conformance.core_agent import queued
 from tests.conformance.core_recorder import Operation
 from tests.conformance.core_scenarios import LowLevel, play_tool_call
 from tests.conformance.run import cases_of, default_folder
 from tests.loop.fault_stage import CarefulPlayer, FaultyStage, Witness, recorded
+from tests.loop.virtual_loop import Stuck, in_virtual_time, quiet
 
 from antiphon.core.events import AgentEvent, MessageEnd
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, calls_of
@@ -22,13 +23,22 @@ from antiphon.core.trace import check_trace
 from antiphon.errors import MisuseError, ProtocolError
 from antiphon.loop.entry import agent_loop, agent_loop_continue, run_agent_loop, run_agent_loop_continue
 from antiphon.loop.event_stream import EventStream
+from antiphon.loop.leash import PULL_EVERY
 from antiphon.loop.outcome import RunOutcome
-from antiphon.testing import Fault, Faults, ScriptedModel, says, settle
+from antiphon.testing import ALL_KINDS, Fault, Faults, ScriptedModel, faults_of, says
 
 PACKS = ("agent", "hooks", "tools", "queues", "mixed", "failures")
-GRACE = 0.003
-SECONDS = 4.0
-"""Far above every grace: who has not returned by then hangs."""
+CLOSE_TIMEOUT = 5.0
+"""Seconds that closing a cancelled run may take: the default of the agent."""
+
+PULLING = 10 * PULL_EVERY
+"""Far more than it takes to let go of code that ignores its cancellation, in seconds."""
+
+UNTIL_QUIET = 0.001
+"""Seconds in which nothing of the loop is due: who has not returned by then waits for something."""
+
+FOR_EVER = 600.0
+"""Seconds after which nobody will return any more."""
 
 NOT_OUTSIDE_PI = {
     "s-agent-037",
@@ -52,8 +62,71 @@ def scenarios() -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield case["id"], case["scenario"]
 
 
-def quick(policy: Policy) -> Policy:
-    return replace(policy, abort_grace=GRACE)
+def places_in(scenario: Mapping[str, Any], policy: Policy) -> list[str]:
+    """The boundaries of a scenario that is played without a fault."""
+    play = Play(scenario, policy)
+    broken = in_virtual_time(play.run())
+    assert broken == [], "it does not even hold without a fault"
+    return play.places
+
+
+def broken_by(
+    scenario: Mapping[str, Any], policy: Policy, fault: Fault, *, critical: bool = False
+) -> tuple[list[str], bool]:
+    """What does not hold after a scenario with this fault, and whether the fault happened at all.
+
+    `critical`: the listener that is a boundary is one whose failure ends the run.
+    """
+    play = Play(scenario, policy, fault, critical=critical)
+    try:
+        broken = in_virtual_time(play.run())
+    except Stuck as stuck:
+        broken = [f"everybody waits: {stuck}"]
+    return broken, play.faults.has_struck
+
+
+def plays_in(scenario: Mapping[str, Any], policy: Policy) -> Iterator[tuple[str, Fault, bool]]:
+    """Every fault that the walk tries in a scenario: its place, and whether the listener there is critical."""
+    places = places_in(scenario, policy)
+    for fault in faults_of(places, ALL_KINDS):
+        place = places[fault.at - 1]
+        yield place, fault, False
+        if fault.kind == "raise" and place.startswith("listener"):
+            yield place, fault, True
+
+
+class Stopped:
+    """When the run was told to stop, and how long it then took to return."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        self.cancelled = False
+
+    def now(self, *, cancelled: bool = False) -> None:
+        if self.at is None:
+            self.at = asyncio.get_running_loop().time()
+        self.cancelled |= cancelled
+
+    def too_late(self, policy: Policy) -> list[str]:
+        """Has a run that ended just now taken longer than it may? The next one was not told to stop."""
+        at, self.at = self.at, None
+        if at is None or policy.abort_grace is None:
+            return []
+        allowed = policy.abort_grace + PULLING + (CLOSE_TIMEOUT if self.cancelled else 0.0)
+        took = asyncio.get_running_loop().time() - at
+        return [] if took <= allowed else [f"it returned {took:.2f} s after it was told to stop"]
+
+
+class Victim:
+    """The task that awaits the run, for who cancels it."""
+
+    def __init__(self, task: asyncio.Task[None], stopped: Stopped) -> None:
+        self._task = task
+        self._stopped = stopped
+
+    def cancel(self) -> None:
+        self._stopped.now(cancelled=True)
+        self._task.cancel()
 
 
 class Play:
@@ -64,43 +137,44 @@ class Play:
     ) -> None:
         self.scenario = scenario
         self.fault = fault
+        self.kind = None if fault is None else fault.kind
         self.critical = critical
-        self.policy = quick(policy)
+        self.policy = policy
         self.faults = Faults(fault)
         self.stage = FaultyStage(scenario, self.faults)
         self.events: list[AgentEvent] = []
         self.broken: list[str] = []
+        self.stopped = Stopped()
+        self.places: list[str] = []
         self.stream: EventStream[AgentEvent, RunOutcome] | None = None
-        self._abort = lambda: None
-
-    async def places(self) -> list[str]:
-        """The boundaries of the scenario without a fault."""
-        before = asyncio.all_tasks()
-        running = asyncio.ensure_future(self._entry())
-        await self._ended(running)
-        places = list(self.faults.places)
-        await self._nothing_left(before)
-        return places
+        self._stops: Callable[[], object] = lambda: None
 
     async def run(self) -> list[str]:
         """Play, then look at what is left; what does not hold."""
-        before = asyncio.all_tasks()
         running = asyncio.ensure_future(self._entry())
-        self.faults.victim = running
+        self.faults.abort = self._abort
+        self.faults.victim = Victim(running, self.stopped)  # type: ignore[assignment]
         await self._ended(running)
+        self._note_places()
         self.broken += self._how_it_returned(running)
-        self.faults.release()
-        await self._nothing_left(before)
-        if self.stream is not None:  # who read it is gone; the run was not
-            self.events += [event async for event in self.stream]
+        if self.stream is not None:  # who read it may be gone; the run is not
+            await self._ended(asyncio.ensure_future(self._rest_of(self.stream)))
+        await self._nothing_left()
         self._legal_trace()
         return self.broken
+
+    def _abort(self) -> None:
+        self.stopped.now()
+        self._stops()
+
+    def _note_places(self) -> None:
+        self.places = self.places or list(self.faults.places)
 
     def _how_it_returned(self, running: asyncio.Future[Any]) -> list[str]:
         if not running.done():
             running.cancel()
             return ["it did not return"]
-        cancelled = self.fault is not None and self.fault.kind == "cancel run" and self.faults.has_struck
+        cancelled = self.kind == "cancel run" and self.faults.has_struck
         if running.cancelled():
             return [] if cancelled else ["it was cancelled"]
         error = running.exception()
@@ -108,32 +182,26 @@ class Play:
             return [f"it raised {error!r}"]
         return ["the cancellation was swallowed"] if cancelled else []
 
+    async def _rest_of(self, stream: EventStream[AgentEvent, RunOutcome]) -> None:
+        self.events += [event async for event in stream]
+
     async def _ended(self, running: asyncio.Future[Any]) -> None:
         """Who waits because of the fault, or because the scenario went another way, is aborted."""
-        for _ in range(3):
-            await settle(80)
-            if running.done():
-                return
-        deadline = asyncio.get_running_loop().time() + SECONDS
-        while not running.done() and asyncio.get_running_loop().time() < deadline:
+        await asyncio.wait([running], timeout=UNTIL_QUIET)
+        while not running.done() and asyncio.get_running_loop().time() < FOR_EVER:
             self._abort()
-            await asyncio.wait([running], timeout=GRACE)
+            await asyncio.wait([running], timeout=1.0)
 
-    async def _nothing_left(self, before: set[asyncio.Task[Any]]) -> None:
-        """No task of the run is alive, once those that were abandoned may go (I8)."""
-        for _ in range(20):
-            self._abort()
-            await settle(20)
-            left = [task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]
-            if not left:
-                return
-            await asyncio.wait(left, timeout=GRACE)
-            if self.fault is not None and self.fault.kind == "ignore cancel":
-                for task in left:  # let go of by the run, and by now in the next wait of its scenario
-                    task.cancel()
-        self.broken += [f"left: {task.get_name()} {task.get_coro()!r}" for task in left]
-        for task in left:
-            task.cancel()
+    async def _nothing_left(self) -> None:
+        """No task of the run is alive (I8). Only what swallowed its cancellation lives until it may go."""
+        await quiet()
+        if self.kind == "ignore cancel":
+            self.faults.release()
+            await quiet()
+            for task in others():  # let go of by the run, and by now in the next wait of its scenario
+                task.cancel()
+            await quiet()
+        self.broken += [f"left: {task.get_name()} {task.get_coro()!r}" for task in others()]
 
     def _legal_trace(self) -> None:
         try:
@@ -153,9 +221,9 @@ class Play:
     # -- the stateful agent ---------------------------------------------------------------------------------------
 
     async def _play_agent(self) -> None:
-        agent = Witness(core_agent.build(self.stage, self.policy))
-        agent.close_timeout = GRACE
-        self._abort = self.faults.abort = agent.abort  # type: ignore[assignment]
+        agent = Witness(core_agent.build(self.stage, self.policy), self._returned, self.stopped)
+        agent.close_timeout = CLOSE_TIMEOUT
+        self._stops = agent.abort
         player = CarefulPlayer(agent, self.stage)  # type: ignore[arg-type]
         agent.subscribe(recorded(self.events, self.faults), critical=self.critical)
         self.stage.recorder.perform = player.perform_in_trigger
@@ -166,7 +234,11 @@ class Play:
             await player.finish_waiting()
         finally:
             self._look_at(agent)
+            self._note_places()
             await self._again(agent)
+
+    def _returned(self) -> None:
+        self.broken += self.stopped.too_late(self.policy)
 
     def _look_at(self, agent: Witness) -> None:
         if agent.is_streaming:
@@ -178,7 +250,7 @@ class Play:
             waiting += outcome.undelivered
             if not is_paired(outcome.new_messages):
                 self.broken.append("calls without results in the outcome")
-        cancelled = self.fault is not None and self.fault.kind == "cancel run"
+        cancelled = self.kind == "cancel run"
         told = [event.message for event in self.events if isinstance(event, MessageEnd)]
         for message in agent.accepted:
             seen = sum(same(message, other) for other in (*told, *waiting))
@@ -186,7 +258,7 @@ class Play:
                 self.broken.append(f"accepted once, found {seen} times: {message!r}"[:200])
 
     async def _again(self, agent: Witness) -> None:
-        """The next prompt works without repair by the host (I14)."""
+        """The next prompt works without repair by the host (I14). Its boundaries are none of the scenario."""
         real = agent.agent
         self.faults.plan = None
         real.stream = ScriptedModel([says("again")])
@@ -195,7 +267,7 @@ class Play:
             setattr(real, name, None)
         real.finish_turn = real.before_tool_call = real.after_tool_call = None
         self.stage.recorder.perform = _nothing_more
-        self._abort = lambda: None
+        self._stops = lambda: None
         outcome = await real.prompt("again")
         if outcome.reason != "stop":
             self.broken.append(f"the next prompt ended with {outcome.reason}: {outcome.error}")
@@ -204,9 +276,9 @@ class Play:
 
     async def _play_low_level(self, entry: str) -> None:
         low = LowLevel(self.stage, self.policy)
-        self._abort = self.faults.abort = low.controller.abort  # type: ignore[assignment]
+        self._stops = low.controller.abort
         config = low.config()
-        config.close_timeout = GRACE
+        config.close_timeout = CLOSE_TIMEOUT
         for name in ("get_steering_messages", "get_follow_up_messages"):
             if (poll := getattr(config, name)) is not None:
                 setattr(config, name, self.faults.poll(name, poll))
@@ -220,7 +292,7 @@ class Play:
         history = list(context.messages)
         signal = low.controller.signal
         accepted: list[Message] = list(prompts) if entry in ("run", "stream") else []
-        self.stage.recorder.perform = _only_abort(low)
+        self.stage.recorder.perform = _only_abort(low, self._abort)
         try:
             if entry == "run":
                 outcome = await run_agent_loop(prompts, context, config, emit, signal, self.stage.model)
@@ -232,6 +304,8 @@ class Play:
                 outcome = await self._read(agent_loop_continue(context, config, signal, self.stage.model))
         except MisuseError:
             return
+        finally:
+            self._returned()
         if list(context.messages) != history:
             self.broken.append("the caller's list was changed")
         if not is_paired(outcome.new_messages):
@@ -249,21 +323,26 @@ class Play:
     # -- one call -------------------------------------------------------------------------------------------------
 
     async def _play_tool_call(self) -> None:
-        self._abort = self.faults.release  # no run, so nobody to abort: whoever waits is let go
+        self._stops = self.faults.release  # no run, so nobody to abort: whoever waits is let go
         told = await play_tool_call(self.stage, self.policy)
         if set(told) != {"call", "result", "isError"}:
             self.broken.append(f"no outcome: {told}")
 
 
-def _only_abort(low: LowLevel) -> Any:
+def _only_abort(low: LowLevel, abort: Callable[[], None]) -> Any:
     async def perform(operation: Operation) -> None:
         if operation["do"] == "abort":
-            low.controller.abort()
+            abort()
         else:
             queue = low.queues["steering" if operation["do"] == "steer" else "followUp"]
             queue.add(queued(operation))
 
     return perform
+
+
+def others() -> list[asyncio.Task[Any]]:
+    """Every task of this event loop but the one that asks."""
+    return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
 async def _nothing_more(_operation: Operation) -> None:
@@ -294,17 +373,32 @@ def is_paired(messages: Sequence[Message]) -> bool:
 
 
 class Tally:
-    """What a walk has played."""
+    """What a walk has played. A fault that a play did not come to (another one of its kind did) is not counted."""
 
     def __init__(self) -> None:
         self.scenarios: set[str] = set()
-        self.faults: Counter[str] = Counter()
-        self.places: Counter[str] = Counter()
+        self.faults: Counter[tuple[str, str]] = Counter()
         self.broken: dict[str, list[str]] = {}
 
-    def __str__(self) -> str:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
-        return (
-            f"{len(self.scenarios)} scenarios, {sum(self.places.values())} boundaries, "
-            f"{sum(self.faults.values())} faults ({kinds}), {len(self.broken)} broken"
-        )
+    def walk(
+        self, case: str, scenario: Mapping[str, Any], policy: Policy, plays: Iterable[tuple[str, Fault, bool]]
+    ) -> None:
+        """Play these faults of one scenario."""
+        for place, fault, critical in plays:
+            broken, struck = broken_by(scenario, policy, fault, critical=critical)
+            kind = f"{fault.kind}, critical" if critical else fault.kind
+            if not struck:
+                broken.append("the fault did not happen")
+            self.scenarios.add(case)
+            self.faults[kind_of(place), kind] += 1
+            if broken:
+                self.broken[f"{case} {place} ({fault.at}) {kind}"] = broken
+
+    @property
+    def total(self) -> int:
+        return sum(self.faults.values())
+
+
+def kind_of(place: str) -> str:
+    """A place without the call it belongs to."""
+    return re.sub(r"^tool .* (begins|ends)$", r"tool \1", place)

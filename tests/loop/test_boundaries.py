@@ -2,103 +2,68 @@
 
 Each recorded scenario of the agent core is played once per boundary and kind of fault. A boundary is a moment at which
 the run hands control to foreign code: a listener, a hook, a poll, a stream event, a tool. The kinds are those of
-`antiphon.testing.faults`, and a critical listener that raises. A sample runs by default; the whole walk by name:
-
-    python -m pytest tests/loop/test_boundaries.py -m slow -s
+`antiphon.testing.faults`, and a critical listener that raises. A sample runs by default; the whole walk by name, or,
+with its counts as a table, by `python -m tests.loop.walk_boundaries`.
 """
 
 from __future__ import annotations
 
-import logging
 import random
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.loop.fault_walk import Play, Tally, scenarios
+from tests.loop.fault_walk import Tally, plays_in, scenarios
+from tests.loop.walk_boundaries import SHARES, unlogged
 
 from antiphon.core.policy import DEFAULT, STRICT, Policy
-from antiphon.loop import leash, pump, running
-from antiphon.testing import ALL_KINDS, Fault, faults_of
 
-SAMPLE = 700
-"""Faults in the default walk."""
+SAMPLE = 200
+"""Faults in the default walk of a profile, five of each scenario."""
 
-EVERY = 3
-"""The whole walk takes each third scenario, another third in each profile: about 500 scenarios, 130,000 faults."""
+PARTS = 6
+"""The whole walk in parts, so that none of them takes long."""
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # code that was let go of may say so when it is collected
+Case = tuple[str, Mapping[str, Any]]
 
 
 @pytest.fixture(autouse=True)
-def quick_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts to cancel come quickly one after the other."""
-    for module in (leash, pump, running):
-        monkeypatch.setattr(module, "PULL_EVERY", 0.002)
-
-
-@pytest.fixture(autouse=True)
-def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of abandoned code when it is collected would be kept, with all its frames, until the walk ends."""
-    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
-    monkeypatch.setattr(sys, "unraisablehook", lambda _unraisable: None)
-
-
-async def faults_in(scenario: Mapping[str, Any], policy: Policy) -> list[tuple[str, Fault]]:
-    places = await Play(scenario, policy).places()
-    return [(places[fault.at - 1], fault) for fault in faults_of(places, ALL_KINDS)]
-
-
-async def struck(tally: Tally, case: str, place: str, play: Play) -> None:
-    fault = play.fault
-    assert fault is not None
-    broken = await play.run()
-    tally.scenarios.add(case)
-    tally.faults[f"critical {fault.kind}" if play.critical else fault.kind] += 1
-    if broken:
-        tally.broken[f"{case} {place} ({fault.at}) {fault.kind}"] = broken
+def quietly() -> Iterator[None]:
+    with unlogged():
+        yield
 
 
 @pytest.fixture
-def cases() -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
+def cases() -> list[Case]:
     found = list(scenarios())
     if not found:
         pytest.skip("the recorded packs are kept outside of the repository and are not there")
-    yield found
+    return found
 
 
+@pytest.mark.filterwarnings("ignore")  # code that was let go of may say so when it is collected
 @pytest.mark.parametrize("policy", [DEFAULT, STRICT], ids=lambda policy: policy.name)
-async def test_a_sample_of_all_faults_at_all_boundaries(
-    policy: Policy, cases: list[tuple[str, Mapping[str, Any]]]
-) -> None:
+def test_a_sample_of_all_faults_at_all_boundaries(policy: Policy, cases: list[Case]) -> None:
     chance = random.Random(f"boundaries {policy.name}")  # noqa: S311
     tally = Tally()
-    while sum(tally.faults.values()) < SAMPLE // 2:
+    while tally.total < SAMPLE:
         case, scenario = chance.choice(cases)
-        faults = await faults_in(scenario, policy)
-        tally.places[case] = len(faults) // len(ALL_KINDS)
-        for place, fault in chance.sample(faults, min(5, len(faults))):
-            await struck(tally, case, place, Play(scenario, policy, fault))
+        plays = list(plays_in(scenario, policy))
+        tally.walk(case, scenario, policy, chance.sample(plays, min(5, len(plays))))
 
     assert tally.broken == {}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("policy", "first"), [(DEFAULT, 0), (STRICT, 1)], ids=["default", "strict"])
-async def test_every_fault_at_every_boundary(
-    policy: Policy, first: int, cases: list[tuple[str, Mapping[str, Any]]]
-) -> None:
+@pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore")  # as above
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("policy", [DEFAULT, STRICT], ids=lambda policy: policy.name)
+def test_every_fault_at_every_boundary(policy: Policy, part: int, cases: list[Case]) -> None:
+    share = cases[SHARES[policy.name]]
     tally = Tally()
-    for case, scenario in cases[first::EVERY]:
-        faults = await faults_in(scenario, policy)
-        tally.places[case] = len(faults) // len(ALL_KINDS)
-        for place, fault in faults:
-            await struck(tally, case, place, Play(scenario, policy, fault))
-            if fault.kind == "raise" and place.startswith("listener"):
-                await struck(tally, case, place, Play(scenario, policy, fault, critical=True))
-    print(f"\n{policy.name}: {tally}")
+    for case, scenario in share[part::PARTS]:
+        tally.walk(case, scenario, policy, plays_in(scenario, policy))
 
     assert tally.broken == {}
-    assert len(tally.scenarios) >= 200
+    assert len(share) >= 200
