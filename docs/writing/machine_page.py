@@ -15,6 +15,7 @@ from antiphon.core.policy import DEFAULT
 BOUNDS = (
     Bounds(requests=2, batch=2, queued=1, prepared=1, cleared=1),
     Bounds(requests=2, batch=2, queued=1, ordered=True),
+    Bounds(requests=1, batch=1, queued=0, max_turns=1),
 )
 """Small worlds in which every row of the table is used; the page of transitions comes from walking them."""
 

@@ -88,7 +88,7 @@ WORLDS: dict[str, Bounds] = {
     "one by one": Bounds(requests=2, queued=1, ordered=True),
     "hooks": Bounds(requests=2, batch=1, queued=1, aborts=0, prepared=1, changes=1, cleared=1),
     "no hooks": Bounds(requests=2, batch=2, queued=1, hooks=False),
-    "limits": Bounds(queued=1, faults=0, max_turns=2, max_tool_calls=2, length_retries=1),
+    "limits": Bounds(queued=1, max_turns=2, max_tool_calls=2, length_retries=1),
     "two failures": Bounds(requests=1, batch=2, queued=1, faults=2, critical=True),
 }
 """Walked by every run of the tests."""
@@ -293,6 +293,9 @@ class World:
             yield c.Decided(action, False, 5), moment.left
         yield c.Decided(None, True, 5), moment.left
 
+    def looked(self, moment: Moment) -> Iterator[tuple[c.Input, Left]]:
+        yield c.Looked(), moment.left
+
     def next_prepared(self, moment: Moment) -> Iterator[tuple[c.Input, Left]]:
         left = moment.left
         yield c.Prepared(None, 6), left
@@ -327,6 +330,7 @@ _ANSWERS: dict[type, Callable[[World, Moment], Iterator[tuple[c.Input, Left]]]] 
     c.Checking: World.checked,
     c.Executing: World.running,
     c.Finishing: World.decided,
+    c.Limited: World.looked,
     c.Steering: World.polled,
     c.FollowUp: World.polled,
     c.Preparing: World.next_prepared,

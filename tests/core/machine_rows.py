@@ -514,7 +514,7 @@ def calls_over_the_bound_are_refused_and_the_run_ends_at_the_boundary(play: NewP
 
     assert p.ended() == "max_tool_calls"
     assert (p.state.limit.name, p.state.limit.allowed, p.state.limit.reached) == ("max_tool_calls", 2, 2)
-    assert p.words[-2:] == ["turn_end 3", "agent_end 5"]
+    assert p.words[-3:] == ["turn_end 3", "? look", "agent_end 5"]
 
 
 @row(c.Checking, c.Checked)
@@ -604,10 +604,10 @@ def calls_that_repeat_without_progress_end_the_run(play: NewPlay) -> None:
     for _ in range(2):
         p.until(c.Finishing, calls("a"))
         p.tell(c.Decided(None, False, 80))
-        if type(p.state) is not c.Ended:
+        if type(p.state) is not c.Limited:
             p.until(c.Requesting)
 
-    assert p.state.reason == "no_progress"
+    assert p.ended() == "no_progress"
 
 
 @row(c.Executing, c.Finished)
@@ -689,9 +689,20 @@ def an_abort_that_prevents_nothing_leaves_the_reason(play: NewPlay) -> None:
 def a_limit_of_turns_is_asked_before_the_queues(play: NewPlay) -> None:
     p = play(limits=RunLimits(max_turns=1)).until(c.Finishing, calls("a"))
 
-    assert p.tell(c.Decided(None, False, 80)) == ["turn_end 1", "agent_end 3"]
+    assert p.tell(c.Decided(None, False, 80)) == ["turn_end 1", "? look"]
+    assert p.tell(c.Looked()) == ["agent_end 3"]
     assert p.state.reason == "max_turns"
     assert p.state.limit.reached == 1
+
+
+@row(c.Limited, c.Looked)
+def an_abort_told_with_the_last_results_is_named_before_a_limit(play: NewPlay) -> None:
+    """Listeners hear of results and of the end of the turn after the bound was asked."""
+    for profile, reason in (("default", "aborted"), ("strict", "aborted"), ("pi", "max_turns")):
+        p = play(profile=profile, hooks=False, limits=RunLimits(max_turns=1)).until(c.Limited, calls("a"))
+        p.tell(c.Interrupt("stop it"))
+        assert p.tell(c.Looked()) == ["agent_end 3"]
+        assert (p.state.reason, p.state.limit is None) == (reason, reason == "aborted")
 
 
 @row(c.Finishing, c.Decided)
@@ -1126,6 +1137,13 @@ def a_failed_next_turn_hook_gives_back_what_was_taken(play: NewPlay) -> None:
     p.tell(c.Drained((user("queued"),), 20))
 
     _opens_a_turn_for_the_failure(p, given_back="give back 1+0")
+
+
+@row(c.Limited, c.Fault)
+def a_store_that_fails_at_the_end_of_the_last_turn_is_a_failure_not_a_limit(play: NewPlay) -> None:
+    p = play(limits=RunLimits(max_turns=1)).until(c.Limited, calls("a"))
+
+    _opens_a_turn_for_the_failure(p)
 
 
 @row(c.Latecomers, c.Fault)

@@ -327,6 +327,18 @@ PLANTED: tuple[Planted, ...] = (
         "    if True:\n        limit",
     ),
     Planted(
+        "limit ends the run before its turn is told",
+        "machine",
+        "            commands.append(LookAgain())\n            return Limited(run, limit), commands\n",
+        "            return _end(run, limit.name, commands, limit)\n",
+    ),
+    Planted(
+        "abort behind a limit is ignored",
+        "machine",
+        "    if s.run.stopped is not None and s.run.rules.policy.check_abort_before_request:\n",
+        "    if False:\n",
+    ),
+    Planted(
         "abort at the boundary is ignored",
         "machine",
         "        goes_on = s.tools_left or wants_more or i.queued\n        return _end",

@@ -155,6 +155,8 @@ class Play:
                 return c.Finished(position, given.get("outcome", FINE), 70)
             case c.Finishing():
                 return c.Decided(given.get("action"), given.get("queued", False), 80)
+            case c.Limited():
+                return c.Looked()
             case c.Preparing():
                 return c.Prepared(None, 90)
             case _:
@@ -204,6 +206,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     c.Preflight: lambda e: f"? check {e.position}",
     c.StartTool: lambda e: f"? run {e.position}",
     c.AskDecision: lambda e: "? decision",
+    c.LookAgain: lambda e: "? look",
     c.PrepareNext: lambda e: "? next hook",
 }
 

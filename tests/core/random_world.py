@@ -228,6 +228,9 @@ class RandomWorld:
         action = None if self.calm else self.dice.choice((None, None, None, None, "continue", "end", "else"))
         return action, self.dice.random() < 0.3
 
+    def look(self) -> None:
+        self._asks("look")
+
     def prepare_next(self) -> NextTurn | None:
         if not self.hooks:
             return None
@@ -361,12 +364,18 @@ def _decided(world: RandomWorld, command: c.AskDecision) -> c.Input:
     return c.Decided(*world.decide((turn.message, turn.tool_results, len(turn.new_messages))), 0)
 
 
+def _looked(world: RandomWorld, _command: c.LookAgain) -> c.Input:
+    world.look()
+    return c.Looked()
+
+
 _ASK: dict[type, Callable[[RandomWorld, Any], c.Input]] = {
     c.Drain: lambda world, command: c.Drained(world.poll(command.queue), 0),
     c.PrepareRequest: lambda world, command: c.RequestPrepared(world.prepare_request()),
     c.Compose: _composed,
     c.Preflight: lambda world, command: c.Checked(world.check(command.position), 0),
     c.AskDecision: _decided,
+    c.LookAgain: _looked,
     c.PrepareNext: lambda world, command: c.Prepared(world.prepare_next(), 0),
 }
 

@@ -77,6 +77,7 @@ class Outside(Protocol):
     def begin(self, position: int) -> None: ...
     def news(self) -> tuple[int, Outcome | str]: ...
     def decide(self, turn: tuple[AssistantMessage, Messages, int]) -> tuple[Any, bool]: ...
+    def look(self) -> None: ...
     def prepare_next(self) -> NextTurn | None: ...
     def cleared(self, pending: Messages) -> Messages: ...
 
@@ -232,8 +233,9 @@ class Story:
         prepared: Messages = ()
         pending: Messages = ()
         try:
-            if asked and self.limit() is not None:
-                raise Over(self.limit() or "")
+            if asked and (limit := self.limit()) is not None:
+                w.look()
+                raise Over(self.stopped_or("aborted") if self.halted else limit)
             pending = w.poll("steering")
             if not pending and not tools_left:
                 pending = w.poll("follow_up")

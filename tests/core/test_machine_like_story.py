@@ -67,6 +67,7 @@ def test_the_random_worlds_are_rich() -> None:
         "begin",
         "news",
         "decide",
+        "look",
         "prepare next",
         "delivered",
         "given back",

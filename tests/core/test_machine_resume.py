@@ -64,6 +64,7 @@ class Oracle:
             c.Checking: self.checked,
             c.Executing: self.news,
             c.Finishing: self.decided,
+            c.Limited: lambda _state: c.Looked(),
             c.Preparing: self.next_prepared,
         }
         return rules.get(type(state), self.drained)(state)

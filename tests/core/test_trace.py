@@ -645,6 +645,22 @@ def test_no_request_leaves_over_the_limit() -> None:
     w.refuses("D11", c.Composed(request()), [c.CallModel(request())])
 
 
+def test_an_abort_is_named_before_a_limit() -> None:
+    w = Watched(limits=RunLimits(max_turns=1)).until(c.Limited, calls("a")).tell(c.Interrupt("stop"))
+    state, end = w.state, AgentEnd(messages=w.state.run.new.tuple())
+    w.checker.input(c.Looked())
+    w.checker.command(end)
+    with pytest.raises(ProtocolError, match=r"10\.3"):
+        w.checker.state(c.Ended(state.run, "max_turns", state.limit))
+
+    Watched("pi", limits=RunLimits(max_turns=1)).until(c.Limited, calls("a")).tell(c.Interrupt("stop"), c.Looked())
+
+
+def test_a_limit_is_looked_at_between_turns_where_a_request_would_follow() -> None:
+    Watched().until(c.Finishing).lies("10.2", c.Decided(None, False, 0), ask(c.LookAgain()))
+    Watched().until(c.Composing).lies("10.2", c.RequestPrepared(None), ask(c.LookAgain()))
+
+
 def test_a_budget_that_was_used_before_counts() -> None:
     play = Play()
     used = Tally(turns=3, tool_calls=2, calls_of=(("tool", 2),))
@@ -890,10 +906,10 @@ def test_the_lists_of_the_run_hold_what_was_told() -> None:
 
 
 def test_a_run_that_a_limit_has_ended_says_which() -> None:
-    w = Watched(limits=RunLimits(max_turns=1)).until(c.Finishing, calls("a"))
-    w.play.tell(c.Decided(None, False, 0))
+    w = Watched(limits=RunLimits(max_turns=1)).until(c.Limited, calls("a"))
+    w.play.tell(c.Looked())
 
-    w.refuses("I11", c.Decided(None, False, 0), w.play.commands, c.Ended(w.state.run, "max_turns", None))
+    w.refuses("I11", c.Looked(), w.play.commands, c.Ended(w.state.run, "max_turns", None))
 
 
 def test_transcripts_that_hooks_replace_are_followed() -> None:

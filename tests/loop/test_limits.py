@@ -59,6 +59,25 @@ async def test_a_limit_ends_the_run_behind_a_complete_turn(
     legal(world.recording, policy)
 
 
+LAST_EVENTS = ["tool_execution_end A", "message_start result A", "message_end result A", "turn_end"]
+
+
+@pytest.mark.parametrize("moment", LAST_EVENTS)
+@pytest.mark.parametrize("policy", [DEFAULT, STRICT], ids=lambda policy: policy.name)
+async def test_an_abort_out_of_the_last_turn_is_named_before_its_limit(moment: str, policy: Any) -> None:
+    """Precedence: aborted comes before a limit, whoever hears last, and whether a hook is set or not."""
+    world = World([calls("A")] * 9, policy=policy, limits=RunLimits(max_turns=1))
+
+    def abort(event: Any, _signal: object) -> None:
+        if brief(event) == moment:
+            world.agent.abort("enough")
+
+    world.agent.subscribe(abort)
+    await within(world.prompt("go"))
+
+    assert (world.outcome.reason, world.outcome.abort_reason, world.outcome.limit) == ("aborted", "enough", None)
+
+
 async def test_usage_of_results_counts_too() -> None:
     world = World([calls("A"), says("never")], limits=RunLimits(max_tokens=50))
     world.calls.results["A"] = ToolResult(usage=USED)

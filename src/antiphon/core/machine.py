@@ -80,6 +80,9 @@ from antiphon.core.states import (
     Input,
     Interrupt,
     Latecomers,
+    Limited,
+    LookAgain,
+    Looked,
     Opening,
     Prepared,
     PrepareNext,
@@ -325,10 +328,18 @@ def decided(s: Finishing, i: Decided) -> Step:
     if s.tools_left or wants_more:
         limit = reached(run.rules.limits, run.tally)
         if limit is not None:
-            return _end(run, limit.name, commands, limit)
+            commands.append(LookAgain())
+            return Limited(run, limit), commands
     commands.append(Drain("steering"))
     turn = _turn(run, s.message, s.results) if run.rules.asks_next else None
     return Steering(run, turn, s.tools_left, wants_more, ends), commands
+
+
+def looked_again(s: Limited, i: Looked) -> Step:
+    """The bound ends the run, unless a listener of the batch or of the turn's end has aborted it: that comes first."""
+    if s.run.stopped is not None and s.run.rules.policy.check_abort_before_request:
+        return _end(s.run, _stop_reason(s.run, "aborted"), [])
+    return _end(s.run, s.limit.name, [], s.limit)
 
 
 def _natural_end(s: Finishing) -> EndReason:
@@ -443,7 +454,7 @@ def finishing_failed(s: Finishing, i: Fault) -> Step:
     return state, commands
 
 
-def boundary_failed(s: Steering | FollowUp | Preparing | Latecomers, i: Fault) -> Step:
+def boundary_failed(s: Limited | Steering | FollowUp | Preparing | Latecomers, i: Fault) -> Step:
     """No turn is open: one is opened for the failure. What was taken from a queue goes back first."""
     if s.run.rules.policy.fault_closing == "failure sequence":
         return _failure_sequence(s.run, i)
@@ -606,6 +617,7 @@ ROWS: tuple[Row, ...] = (
     row(Executing, Progress, call_progressed),
     row(Executing, Finished, _finished),
     row(Finishing, Decided, decided),
+    row(Limited, Looked, looked_again),
     row(Steering, Drained, steering_answered),
     row(FollowUp, Drained, follow_up_answered),
     row(Preparing, Prepared, next_turn_prepared),
@@ -619,6 +631,7 @@ ROWS: tuple[Row, ...] = (
     row(Checking, Fault, calls_failed),
     row(Executing, Fault, calls_failed),
     row(Finishing, Fault, finishing_failed),
+    row(Limited, Fault, boundary_failed),
     row(Steering, Fault, boundary_failed),
     row(FollowUp, Fault, boundary_failed),
     row(Preparing, Fault, boundary_failed),

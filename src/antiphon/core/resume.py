@@ -38,6 +38,8 @@ from antiphon.core.states import (
     FollowUp,
     Idle,
     Latecomers,
+    Limited,
+    LookAgain,
     Opening,
     Preflight,
     PrepareNext,
@@ -118,6 +120,10 @@ def _decision(state: Finishing) -> Resumed:
     return state, [AskDecision(Turn(state.message, state.results, state.run.context, state.run.new))]
 
 
+def _look(state: Limited) -> Resumed:
+    return state, [LookAgain()]
+
+
 def _next_turn(state: Preparing) -> Resumed:
     return state, [PrepareNext(_last_turn(state.run))]
 
@@ -148,6 +154,7 @@ _RESUMES: dict[type, Callable[[Any], Resumed]] = {
     Checking: _checks,
     Executing: _calls,
     Finishing: _decision,
+    Limited: _look,
     Steering: _steering,
     FollowUp: _follow_up,
     Preparing: _next_turn,

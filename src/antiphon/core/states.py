@@ -243,6 +243,14 @@ class Preparing(Struct, frozen=True, gc=False):
 
 
 @final
+class Limited(Struct, frozen=True, gc=False):
+    """A bound forbids the further request. Waits for `Looked`: listeners of the turn's end may have aborted."""
+
+    run: Run
+    limit: LimitReached
+
+
+@final
 class Latecomers(Struct, frozen=True, gc=False):
     """Waits for `Drained`: steering that came during preparation."""
 
@@ -269,6 +277,7 @@ State: TypeAlias = (
     | Checking
     | Executing
     | Finishing
+    | Limited
     | Steering
     | FollowUp
     | Preparing
@@ -351,6 +360,11 @@ class Decided(Struct, frozen=True, gc=False):
 
 
 @final
+class Looked(Struct, frozen=True, gc=False):
+    """Everybody has heard of what happened so far; an abort was told before."""
+
+
+@final
 class Prepared(Struct, frozen=True, gc=False):
     update: NextTurn | None
     at: int
@@ -395,6 +409,7 @@ Input: TypeAlias = (
     | Progress
     | Finished
     | Decided
+    | Looked
     | Prepared
     | Withdrawn
     | Interrupt
@@ -466,9 +481,16 @@ class AskDecision(Struct, frozen=True):
 
 
 @final
+class LookAgain(Struct, frozen=True, gc=False):
+    """Come back when the events before this are told. Nobody is asked."""
+
+
+@final
 class PrepareNext(Struct, frozen=True):
     turn: Turn
 
 
-Question: TypeAlias = Drain | PrepareRequest | Compose | CallModel | Preflight | StartTool | AskDecision | PrepareNext
+Question: TypeAlias = (
+    Drain | PrepareRequest | Compose | CallModel | Preflight | StartTool | AskDecision | LookAgain | PrepareNext
+)
 Command: TypeAlias = AgentEvent | Commit | Deliver | GiveBack | Question

@@ -27,6 +27,7 @@ WAITS_FOR: dict[type, type] = {
     c.Responding: c.CallModel,
     c.Checking: c.Preflight,
     c.Finishing: c.AskDecision,
+    c.Limited: c.LookAgain,
     c.Steering: c.Drain,
     c.FollowUp: c.Drain,
     c.Preparing: c.PrepareNext,
@@ -151,8 +152,11 @@ class TraceChecker:
             b.refuse("I11", f"{run.tally.turns} requests and {run.tally.tool_calls} calls were counted")
         if any(d.executions_of.get(name, 0) != count for name, count in run.tally.calls_of):
             b.refuse("I11", f"calls were counted as {dict(run.tally.calls_of)}, begun were {d.executions_of}")
-        if isinstance(state, c.Ended) and state.reason in LIMITS and state.limit is None:
-            b.refuse("I11", f"the run ended by {state.reason} and does not say which")
+        if isinstance(state, c.Ended) and state.reason in LIMITS:
+            if state.limit is None:
+                b.refuse("I11", f"the run ended by {state.reason} and does not say which")
+            if d.stopped and b.policy.check_abort_before_request:
+                b.refuse("10.3", f"the run was aborted and ended by {state.reason}")
 
 
 def _replaced_transcript(given: c.Input) -> int | None:

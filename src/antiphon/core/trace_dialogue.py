@@ -26,6 +26,7 @@ ANSWERS: dict[type, type] = {
     c.Answered: c.CallModel,
     c.Checked: c.Preflight,
     c.Decided: c.AskDecision,
+    c.Looked: c.LookAgain,
     c.Prepared: c.PrepareNext,
 }
 """Which input answers which question. Growth of an answer belongs to `CallModel`, `UNASKED` to no question."""
@@ -285,6 +286,11 @@ class Dialogue:
         if not b.all_answered:
             b.refuse("I2", "the end of a turn is decided while calls have no result")
 
+    def _looks(self, _question: c.LookAgain) -> None:
+        b = self.brackets
+        if b.turn or b.last_turn or not (self.tools_left or self.wants_more):
+            b.refuse("10.2", "a bound is asked inside a turn, or where no request would follow")
+
     def _prepares_next(self, _question: c.PrepareNext) -> None:
         b = self.brackets
         if b.turn or b.last_turn or self.ended_by_host:
@@ -419,6 +425,7 @@ _ASKED: dict[type, Callable[[Dialogue, Any], None]] = {
     c.Preflight: Dialogue._checks,
     c.StartTool: Dialogue._starts,
     c.AskDecision: Dialogue._decides,
+    c.LookAgain: Dialogue._looks,
     c.PrepareNext: Dialogue._prepares_next,
 }
 _TOLD: dict[type, Callable[[Dialogue, Any], None]] = {

@@ -299,6 +299,7 @@ _ASK: dict[type, Callable[[Boundary, Any], questions.Answer]] = {
     c.Compose: questions.compose,
     c.Preflight: questions.preflight,
     c.AskDecision: questions.ask_decision,
+    c.LookAgain: questions.look_again,
     c.PrepareNext: questions.prepare_next,
 }
 _ANSWERED_BY: dict[type, str] = {

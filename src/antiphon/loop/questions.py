@@ -31,6 +31,7 @@ from antiphon.loop.tool_call import Ready, ask_before, prepare
 Answer: TypeAlias = c.Input | Coroutine[Any, Any, c.Input]
 
 NOT_PREPARED = c.RequestPrepared(None)
+LOOKED = c.Looked()
 
 
 def drain(b: Boundary, command: c.Drain) -> Answer:
@@ -196,6 +197,11 @@ def ask_decision(b: Boundary, command: c.AskDecision) -> Answer:
 async def _ask_decision(b: Boundary, hook: FinishTurn, command: c.AskDecision) -> c.Input:
     action = await b.ask("finish_turn", hook, command.turn, b.signal)
     return action if type(action) is c.Fault else c.Decided(action, b.audience.queued(), 0)
+
+
+def look_again(_b: Boundary, _command: c.LookAgain) -> Answer:
+    """No question to anybody: the events before it are told, and an abort is noticed before its answer."""
+    return LOOKED
 
 
 def prepare_next(b: Boundary, command: c.PrepareNext) -> Answer:
