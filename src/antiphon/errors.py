@@ -6,6 +6,7 @@
     │   ├── NothingToContinue    no message to answer: prompt instead
     │   ├── CannotContinue       the last message is an answer and nothing is queued: prompt instead
     │   ├── LimitStillReached    raise the limit, then continue
+    │   ├── WrongArgument        something given cannot be used: says what, where, what to give
     │   └── WouldDeadlock        a listener waits for its own run: make it a task
     ├── WireError                bytes or JSON that are not what they should be: says what and where
     ├── ProtocolError            a provider, driver or trace broke the rules of the loop
@@ -54,6 +55,10 @@ class CannotContinue(MisuseError):
 
 class LimitStillReached(MisuseError):
     """The limit that ended the last run is still in force."""
+
+
+class WrongArgument(MisuseError, TypeError, ValueError):
+    """Something that was given cannot be used; the text says what, where, and what to give instead."""
 
 
 class WouldDeadlock(MisuseError):

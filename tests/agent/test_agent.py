@@ -18,8 +18,29 @@ from antiphon.core.messages import AssistantMessage, Message, SystemMessage, hos
 from antiphon.core.model import UNKNOWN_MODEL
 from antiphon.core.policy import RunLimits
 from antiphon.core.transcript import Transcript
-from antiphon.errors import AgentBusy, CannotContinue, LimitStillReached, MisuseError, NothingToContinue, WouldDeadlock
-from antiphon.testing import SCRIPTED_MODEL, Gate, ScriptedModel, World, calls, fails, says, settle, who
+from antiphon.errors import (
+    AgentBusy,
+    CannotContinue,
+    LimitStillReached,
+    MisuseError,
+    NothingToContinue,
+    WouldDeadlock,
+    WrongArgument,
+)
+from antiphon.loop.config import SystemClock
+from antiphon.testing import (
+    SCRIPTED_MODEL,
+    CallScript,
+    Gate,
+    ScriptedModel,
+    ScriptedTool,
+    World,
+    calls,
+    fails,
+    says,
+    settle,
+    who,
+)
 
 ANSWER = AssistantMessage(content=(Text(text="before"),), stop_reason="stop")
 PNG = Image(data="AAAA", mime_type="image/png")
@@ -365,15 +386,19 @@ async def test_behind_an_answer_follow_ups_become_the_prompt_and_steering_is_pol
 
 
 async def test_a_run_that_could_not_begin_gives_back_what_it_took() -> None:
-    bad = replace(QUICK, limits=replace(QUICK.limits, max_calls_of=[("A", 1)]))
-    world = World([says("one")], messages=[user("x"), ANSWER], policy=bad)
+    class Stopped(SystemClock):
+        def now_ms(self) -> int:
+            raise OSError("no time")
+
+    world = World([says("one")], messages=[user("x"), ANSWER], policy=QUICK)
     world.agent.steer(user("s1"))
-    with pytest.raises(TypeError, match="unhashable"):
+    clock, world.agent.clock = world.agent.clock, Stopped()
+    with pytest.raises(OSError, match="no time"):
         await world.continue_()
 
     assert world.agent.peek_queued_messages() == (user("s1"),)
     assert not world.agent.is_streaming
-    world.agent.policy = QUICK  # type: ignore[attr-defined]
+    world.agent.clock = clock
     assert roles(await world.continue_()) == ["user", "assistant"]
 
 
@@ -643,3 +668,25 @@ async def test_continuing_counts_into_a_budget() -> None:
     with pytest.raises(LimitStillReached):
         await world.continue_()
     assert len(world.agent.clear_all_queues()) == 1
+
+
+async def test_a_continued_run_tells_changed_tools_and_a_given_change_of_the_prompt() -> None:
+    """Tools are compared at every run; a change of the prompt is a message that the host gives, in front."""
+    world = World([says("one"), says("two"), says("three")], system_prompt="be kind")
+    agent: Any = world.agent
+    await world.prompt("go")
+    agent.messages = [*agent.messages, user("next")]
+    agent.tools = [ScriptedTool("new", CallScript())]
+    assert roles(await world.continue_()) == ["system", "assistant"]
+    assert [tool.name for tool in agent.messages[-2].tools_added] == ["new"]
+
+    agent.tools = []
+    agent.steer(user("more"))
+    outcome = await agent.continue_(system=SystemMessage(sections={"mood": "calm"}))
+    assert roles(outcome.new_messages) == ["system", "user", "assistant"]
+    assert [tool.name for tool in outcome.new_messages[0].tools_removed] == ["new"]
+    assert agent.system_prompt == "be kind\n\ncalm"
+
+    with pytest.raises(WrongArgument, match=r"continue_\(system=\.\.\.\) cannot be a str"):
+        agent.messages = [user("x")]
+        await agent.continue_(system="calm")

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.loop.rig import GRACE, PlainTool, Stubborn, details, result_texts, results, within
 
+from antiphon.agent import Agent
 from antiphon.core.content import text_of
 from antiphon.core.events import MessageEnd, MessageStart, TurnEnd
 from antiphon.core.hooks import Context
@@ -18,13 +19,15 @@ from antiphon.core.policy import DEFAULT, DEVIATIONS, NO_LIMITS, PI, VERY_MANY_T
 from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import Done, ResponseEvent, Start
 from antiphon.core.trace import check_trace
-from antiphon.errors import ProtocolError, StreamEnded
+from antiphon.errors import ProtocolError, StreamEnded, WrongArgument
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.entry import agent_loop, run_agent_loop_continue
 from antiphon.loop.event_stream import response_stream
 from antiphon.testing import (
     SCRIPTED_MODEL,
+    CallScript,
     ScriptedModel,
+    ScriptedTool,
     World,
     breaks,
     calls,
@@ -216,6 +219,15 @@ async def test_an_id_is_pending_until_its_last_call_has_ended() -> None:
             view.apply(ToolExecutionStart(tool_call_id="A", tool_name="A", args={}, position=position))
         view.apply(ToolExecutionEnd(tool_call_id="A", tool_name="A", result=ToolResult(), is_error=False, position=0))
         assert view.pending_tool_calls == expected
+
+
+@shows("equal_tool_names")
+async def test_two_tools_of_one_name() -> None:
+    first, second = ScriptedTool("A", CallScript()), ScriptedTool("A", CallScript())
+
+    assert Agent(stream=ScriptedModel([]), tools=[first, second], policy=PI).tools == (first, second)
+    with pytest.raises(WrongArgument, match="two tools named 'A'"):
+        Agent(stream=ScriptedModel([]), tools=[first, second])
 
 
 @shows("skip_details")

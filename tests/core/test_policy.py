@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from antiphon.core.messages import StopReason
 from antiphon.core.policy import (
@@ -21,6 +22,7 @@ from antiphon.core.policy import (
     after_response,
     decision_table,
 )
+from antiphon.errors import WrongArgument
 
 Meaning = tuple[str, str, str | None, str | None]
 """What happens to the calls, what follows, why calls are skipped, how the run ends."""
@@ -107,6 +109,7 @@ FIELDS: dict[str, tuple[Any, Any, Any]] = {
     "check_abort_before_request": (False, True, True),
     "aborted_empty_turn": ("append", "event only", "event only"),
     "duplicate_call_id": ("allow", "error_second", "error_second"),
+    "equal_tool_names": ("first counts", "refuse", "refuse"),
     "skip_details": ("empty", "typed", "typed"),
     "abort_grace": (None, 2.0, 2.0),
     "return_undelivered": (False, True, True),
@@ -143,17 +146,48 @@ def test_other_combinations_are_possible() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"max_turns": 0}, "max_turns must be at least 1, not 0"),
-        ({"max_tool_calls": 0}, "max_tool_calls must be at least 1, not 0"),
-        ({"max_tokens": -1}, "max_tokens must be at least 1, not -1"),
-        ({"repeat_limit": 0}, "repeat_limit must be at least 1, not 0"),
-        ({"max_cost": 0.0}, "max_cost must be above 0, not 0.0"),
-        ({"max_seconds": -2}, "max_seconds must be above 0, not -2"),
+        ({"max_turns": 0}, "max_turns must be a whole number of at least 1, not 0"),
+        ({"max_tool_calls": 0}, "max_tool_calls must be a whole number of at least 1, not 0"),
+        ({"max_tokens": -1}, "max_tokens must be a whole number of at least 1, not -1"),
+        ({"repeat_limit": 0}, "repeat_limit must be a whole number of at least 1, not 0"),
+        ({"max_turns": 2.5}, "max_turns must be a whole number"),
+        ({"max_turns": True}, "max_turns must be a whole number"),
+        ({"max_turns": "3"}, "max_turns must be a whole number of at least 1, not '3'"),
+        ({"max_cost": 0.0}, "max_cost must be a number above 0, not 0.0"),
+        ({"max_seconds": -2}, "max_seconds must be a number above 0, not -2"),
+        ({"max_seconds": float("nan")}, "max_seconds must be a number above 0, not nan"),
+        ({"max_cost": "1"}, "max_cost must be a number above 0, not '1'"),
+        ({"max_calls_of": {"bash": 3}}, "max_calls_of must be a tuple of pairs"),
+        ({"max_calls_of": [("bash", 3)]}, "max_calls_of must be a tuple of pairs"),
+        ({"max_calls_of": ("bash", 3)}, "max_calls_of must be a tuple of pairs"),
+        ({"max_calls_of": (("bash", 3, 4),)}, "max_calls_of must be a tuple of pairs"),
+        ({"max_calls_of": ((3, "bash"),)}, "max_calls_of must be a tuple of pairs"),
+        ({"max_calls_of": (("bash", -1),)}, "max_calls_of must be a tuple of pairs"),
     ],
 )
-def test_a_bound_that_forbids_everything_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_a_bound_that_is_none_or_forbids_everything_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(WrongArgument, match=message):
         RunLimits(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"on_length_calls": "sometimes"}, "on_length_calls must be one of retry, end, not 'sometimes'"),
+        ({"pair_unexecuted": None}, "pair_unexecuted must be one of never, always, not None"),
+        ({"abort_grace": -1}, "abort_grace must be seconds, 0 or more, or None, not -1"),
+        ({"abort_grace": float("nan")}, "abort_grace must be seconds"),
+        ({"abort_grace": "2"}, "abort_grace must be seconds"),
+        ({"length_retry_limit": -1}, "length_retry_limit must be a whole number or None, not -1"),
+        ({"length_retry_limit": 1.5}, "length_retry_limit must be a whole number"),
+        ({"limits": 3}, "limits must be RunLimits"),
+        ({"limits": None}, "limits must be RunLimits"),
+    ],
+)
+def test_a_policy_that_answers_with_something_else_is_refused(given: dict[str, Any], message: str) -> None:
+    """A wrong word would silently count as one of the others."""
+    with pytest.raises(WrongArgument, match=f"^Policy: {message}"):
+        replace(DEFAULT, **given)
 
 
 def test_bounds_of_one_are_allowed() -> None:

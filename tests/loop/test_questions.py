@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from tests.loop.rig import QUICK, Stubborn, legal, never, result_texts, within
 
 from antiphon.core.hooks import BeforeDecision, Context, NextTurn, RequestUpdate
@@ -406,11 +405,3 @@ def test_messages_for_the_model_are_filtered_only_if_there_is_something_to_filte
     given = [user("a"), user("b")]
     assert questions.for_model(given) is given
     assert questions.for_model([*given, host_message("note")]) == given
-
-
-async def test_limits_that_nobody_can_hash_do_not_make_an_agent_busy() -> None:
-    world = a_world(policy=replace(QUICK, limits=replace(QUICK.limits, max_calls_of=[("A", 1)])))
-    with pytest.raises(TypeError, match="unhashable"):
-        await world.prompt("go")
-
-    assert not world.agent.is_streaming

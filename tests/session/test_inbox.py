@@ -10,6 +10,7 @@ from tests.session.stage import Stage, texts
 from antiphon.core.content import Image, Text
 from antiphon.core.messages import UserMessage, host_message
 from antiphon.core.session_events import AgentSettled, QueueUpdate
+from antiphon.core.transcript import Transcript
 from antiphon.errors import CannotContinue, NothingToContinue, WouldDeadlock
 from antiphon.session.hooks import Command, InputAnswer, InputGiven, SessionHooks, StartAnswer, StartGiven
 from antiphon.session.ports import GivenModels, Resources
@@ -337,6 +338,18 @@ async def test_going_on_repeats_what_failed_and_refuses_when_there_is_nothing() 
     with pytest.raises(CannotContinue):
         await stage.session.continue_()
     assert len(stage.of(AgentSettled)) == 2
+
+
+async def test_going_on_tells_what_has_changed_in_the_prompt() -> None:
+    """At the start of every run, also of one without a new message of the user: the model reads the prompt as it is."""
+    stage = Stage([fails("401 Unauthorized"), says("fine now")])
+    await stage.session.prompt("hi")
+    stage.session.set_prompt_section("mood", "calm")
+    await stage.session.continue_()
+
+    asked = Transcript(stage.model.asked[1])
+    assert asked.system.sections["mood"] == "<mood>\ncalm\n</mood>"
+    assert stage.session.system_prompt == asked.system.prompt
 
 
 async def test_a_compaction_on_request_keeps_prompts_out() -> None:

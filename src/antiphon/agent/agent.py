@@ -13,6 +13,16 @@ from typing import Any, final
 from antiphon.agent.audience import Queues, RunAudience
 from antiphon.agent.iteration import RunEvents
 from antiphon.agent.listeners import Listener, Listeners
+from antiphon.agent.settings import (
+    given_images,
+    given_listener,
+    given_messages,
+    given_prompt,
+    given_system,
+    given_tools,
+    guarded,
+    queue_mode,
+)
 from antiphon.agent.view import AgentState, View
 from antiphon.core.content import Image, Text
 from antiphon.core.events import LiveMessage
@@ -46,11 +56,15 @@ from antiphon.loop.outcome import FaultRecord, RunOutcome
 
 
 @final
+@guarded
 class Agent:
     """A conversation with a model that may call tools.
 
     `stream` asks the model; everything else has a default. Hooks and settings are plain attributes and count from the
     next run on. `options` go to the stream function with each request. Times are seconds.
+
+    Raises:
+        WrongArgument: something given cannot be used, here or by assignment; it says what to give.
     """
 
     def __init__(
@@ -106,17 +120,20 @@ class Agent:
         self.stream_idle_timeout = stream_idle_timeout
         self.close_timeout = close_timeout
         self.clock = clock
-        self._toolbox = Toolbox(tools) if tools else NO_TOOLS
+        given = given_tools(tools, policy)
+        self._toolbox = Toolbox(given) if given else NO_TOOLS
         self._declared: Toolbox | None = None
-        self._view = View(self._first_transcript(system_prompt, messages), ids_are_a_set=policy.name == "pi")
-        self._queues = Queues(steering_mode, follow_up_mode)
+        self._view = View(
+            self._first_transcript(given_prompt(system_prompt), messages), ids_are_a_set=policy.name == "pi"
+        )
+        self._queues = Queues(queue_mode("steering_mode", steering_mode), queue_mode("follow_up_mode", follow_up_mode))
         self._listeners = Listeners(raises=policy.listener_fault != "recorded")
         self._active: _ActiveRun | None = None
         self._used: Tally | None = None
         self._accepted = 0
 
     def _first_transcript(self, system_prompt: str, messages: Sequence[Message]) -> Transcript:
-        transcript = Transcript(messages)
+        transcript = Transcript(given_messages(messages, "Agent.messages"))
         if len(transcript) and type(transcript[0]) is SystemMessage:
             return transcript
         first = initial_system_message(system_prompt, self._toolbox.tools or (), timestamp=self.clock.now_ms())
@@ -130,7 +147,7 @@ class Agent:
 
     @tools.setter
     def tools(self, tools: Sequence[Tool]) -> None:
-        self._toolbox = Toolbox(tools)
+        self._toolbox = Toolbox(given_tools(tools, self.policy))
 
     @property
     def messages(self) -> Transcript:
@@ -139,7 +156,7 @@ class Agent:
 
     @messages.setter
     def messages(self, messages: Sequence[Message]) -> None:
-        self._view.transcript = Transcript(messages)
+        self._view.transcript = Transcript(given_messages(messages, "Agent.messages"))
         self._declared = None
 
     @property
@@ -189,7 +206,7 @@ class Agent:
 
         A failing listener is recorded on the outcome. `critical`: its failure ends the run, and it is never cut short.
         """
-        return self._listeners.subscribe(listener, critical=critical)
+        return self._listeners.subscribe(given_listener(listener), critical=critical)
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
@@ -199,7 +216,7 @@ class Agent:
 
     @steering_mode.setter
     def steering_mode(self, mode: QueueMode) -> None:
-        self._queues.set_mode("steering", mode)
+        self._queues.set_mode("steering", queue_mode("steering_mode", mode))
 
     @property
     def follow_up_mode(self) -> QueueMode:
@@ -207,24 +224,24 @@ class Agent:
 
     @follow_up_mode.setter
     def follow_up_mode(self, mode: QueueMode) -> None:
-        self._queues.set_mode("follow_up", mode)
+        self._queues.set_mode("follow_up", queue_mode("follow_up_mode", mode))
 
     def steer(self, message: str | Message) -> str:
         """Queue a message that changes direction: it is read at the next turn boundary. Gives the id of the item."""
-        item = self._accept(message)
+        item = self._accept(message, "steer()")
         self._queues.steering = self._queues.steering.push(item)
         return item.id
 
     def follow_up(self, message: str | Message) -> str:
         """Queue a message for when the agent would stop. Gives the id of the item."""
-        item = self._accept(message)
+        item = self._accept(message, "follow_up()")
         self._queues.follow_up = self._queues.follow_up.push(item)
         return item.id
 
-    def _accept(self, message: str | Message) -> Queued:
+    def _accept(self, message: str | Message, where: str) -> Queued:
         if isinstance(message, str):
             message = UserMessage(content=(Text(text=message),), timestamp=self.clock.now_ms())
-        message = as_message(message, "steer() or follow_up()")
+        message = as_message(message, where)
         self._accepted += 1
         return Queued(f"q{self._accepted}", message)
 
@@ -257,23 +274,27 @@ class Agent:
         Raises:
             AgentBusy: a run is active; nothing was changed.
             LimitStillReached: the budget is used up; nothing was changed.
-            TypeError: something given is no message; nothing was changed.
+            WrongArgument: something given is no message or no image; nothing was changed.
         """
         self._refuse_if_busy("prompt()")
         tally = NOTHING_USED if self.budget is None else self._within_limits(self.budget.used)
         return await self._run(self._prompts(given, images), continuing=False, tally=tally)
 
     def _prompts(self, given: str | Message | Sequence[Message], images: Sequence[Image]) -> tuple[Message, ...]:
+        images = given_images(images, beside_text=isinstance(given, str)) if images else ()
         if isinstance(given, str):
             return (UserMessage(content=(Text(text=given), *images), timestamp=self.clock.now_ms()),)
         if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
             return as_messages(given, "prompt()")
         return (as_message(given, "prompt()"),)
 
-    async def continue_(self) -> RunOutcome:
+    async def continue_(self, *, system: SystemMessage | None = None) -> RunOutcome:
         """Run without a new message, or with what is queued if the transcript ends with an answer.
 
+        Tools that have changed are told by themselves. `system`: a change of the prompt that is told in front.
+
         Raises:
+            WrongArgument: `system` is no system message.
             AgentBusy: a run is active.
             NothingToContinue: no messages, or system messages only.
             CannotContinue: the transcript ends with an answer and nothing is queued.
@@ -284,13 +305,14 @@ class Agent:
         if all(type(message) is SystemMessage for message in transcript):
             raise NothingToContinue("there is no message to continue from; use prompt()")
         tally = self._tally_to_continue()
+        first = () if system is None else (given_system(system),)
         if type(transcript[-1]) is not AssistantMessage:
-            return await self._run((), continuing=True, tally=tally)
+            return await self._run(first, continuing=system is None, tally=tally)
         if not self._queues:
             raise CannotContinue("the last message is an answer and nothing is queued; use prompt()")
         steering = bool(self._queues.steering)
         messages = self._queues.poll_steering() if steering else self._queues.poll_follow_up()
-        return await self._run(messages, continuing=False, tally=tally, polls_first=not steering)
+        return await self._run((*first, *messages), continuing=False, tally=tally, polls_first=not steering)
 
     def _tally_to_continue(self) -> Tally:
         if self.budget is not None:

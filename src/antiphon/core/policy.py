@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, TypeAlias, final, get_args
+from typing import Any, Literal, TypeAlias, final, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.core.calls import SkipReason
 from antiphon.core.messages import StopReason
+from antiphon.errors import WrongArgument
 
 
 @final
@@ -35,12 +36,33 @@ class RunLimits(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("max_turns", "max_tool_calls", "max_tokens", "repeat_limit"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            if value is not None and not _is_count(value, least=1):
+                raise WrongArgument(f"RunLimits: {name} must be a whole number of at least 1, not {value!r}")
         for name in ("max_cost", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be above 0, not {value}")
+            if value is not None and not (_is_number(value) and value > 0):
+                raise WrongArgument(f"RunLimits: {name} must be a number above 0, not {value!r}")
+        if not _are_counts(self.max_calls_of):
+            raise WrongArgument(
+                "RunLimits: max_calls_of must be a tuple of pairs such as (('bash', 3),): names, and whole numbers of "
+                "at least 0"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    """A number that can be compared: NaN is above and below nothing, so it would be no bound at all."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_count(value: Any, *, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _are_counts(given: Any) -> bool:
+    return isinstance(given, tuple) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and _is_count(pair[1], least=0)
+        for pair in given
+    )
 
 
 NO_LIMITS = RunLimits()
@@ -61,6 +83,7 @@ class Policy(Struct, frozen=True):
     check_abort_before_request: bool = True
     aborted_empty_turn: Literal["append", "event only"] = "event only"
     duplicate_call_id: Literal["allow", "error_second", "error_all"] = "error_second"
+    equal_tool_names: Literal["first counts", "refuse"] = "refuse"
     skip_details: Literal["empty", "typed"] = "typed"
     abort_grace: float | None = 2.0
     return_undelivered: bool = True
@@ -70,6 +93,25 @@ class Policy(Struct, frozen=True):
     natural_end: Literal["natural", "end"] = "natural"
     nameless_error: Literal["empty", "class name"] = "class name"
     limits: RunLimits = NO_LIMITS
+
+    def __post_init__(self) -> None:
+        for name, choices in _choices().items():
+            if getattr(self, name) not in choices:
+                raise WrongArgument(f"Policy: {name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        grace, retries = self.abort_grace, self.length_retry_limit
+        if grace is not None and not (_is_number(grace) and grace >= 0):
+            raise WrongArgument(f"Policy: abort_grace must be seconds, 0 or more, or None, not {grace!r}")
+        if retries is not None and not _is_count(retries, least=0):
+            raise WrongArgument(f"Policy: length_retry_limit must be a whole number or None, not {retries!r}")
+        if not isinstance(self.limits, RunLimits):
+            raise WrongArgument(f"Policy: limits must be RunLimits(...), not {self.limits!r}")
+
+
+@lru_cache(maxsize=1)
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The words that each question of a policy can be answered with, read from its declaration."""
+    hints = get_type_hints(Policy)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 VERY_MANY_TURNS = 1_000_000
@@ -81,6 +123,7 @@ PI = Policy(
     check_abort_before_request=False,
     aborted_empty_turn="append",
     duplicate_call_id="allow",
+    equal_tool_names="first counts",
     skip_details="empty",
     abort_grace=None,
     return_undelivered=False,
@@ -233,6 +276,13 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "Two calls with one id both run, and the first end clears the id from the pending ones.",
         "The second is refused at its own position; an id is pending until its last call has ended.",
         "A call is executed at most once, and a display does not show idle during work. (X11)",
+    ),
+    Deviation(
+        "equal_tool_names",
+        ("equal_tool_names",),
+        "Of two tools of one name an agent uses the first, and nobody hears of the second.",
+        "An agent refuses them where they are given.",
+        "A tool that can never be called is a mistake of the host.",
     ),
     Deviation(
         "D7",

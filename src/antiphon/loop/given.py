@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, cast, get_args
 
 from antiphon.core.messages import Message
+from antiphon.errors import WrongArgument
 
 T = TypeVar("T")
 
@@ -16,10 +17,12 @@ def as_message(given: Any, where: str) -> Message:
     """A message.
 
     Raises:
-        TypeError: it is none; says where it came from and what it is.
+        WrongArgument: it is none; says where it came from and what it is.
     """
     if not isinstance(given, MESSAGE_KINDS):
-        raise TypeError(f"{where}: a {type(given).__name__} is no message; give a text, user(...) or another message")
+        raise WrongArgument(
+            f"{where}: a {type(given).__name__} is no message; give a text, user(...) or another message"
+        )
     return cast("Message", given)
 
 
@@ -27,7 +30,7 @@ def as_messages(given: Iterable[Any], where: str) -> tuple[Message, ...]:
     """Messages.
 
     Raises:
-        TypeError: one of them is none.
+        WrongArgument: one of them is none.
     """
     messages = tuple(given)
     for message in messages:

@@ -132,6 +132,7 @@ class AgentSession:
         c, narrator, run_hooks = self._c, self._narrator, self._run_hooks
         driver.before_run = self._before_run
         driver.after_run = self._budget.after_run
+        driver.prompt_patch = run_hooks.prompt_patch
         narrator.on_stored = self._budget.count
         narrator.amend = self._amended
         narrator.recorder.withheld = self._is_withheld

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, final
 
-from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.core.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage
 from antiphon.core.session_events import AgentSettled, AutoRetryEnd, AutoRetryStart, CompactionEnd
 from antiphon.errors import LimitStillReached
 from antiphon.loop.outcome import RunOutcome
@@ -39,6 +39,7 @@ class Driver:
         self._compactor = compactor
         self.before_run: Callable[[], None] = _nothing
         self.after_run: Callable[[RunOutcome], None] = _nothing_after
+        self.prompt_patch: Callable[[], SystemMessage | None] = _nothing
         self._outcome: RunOutcome | None = None
         self._messages: list[Message] = []
         self._omitted: list[Contribution] = []
@@ -103,7 +104,11 @@ class Driver:
         )
 
     async def _continue(self, _command: phases.Continue) -> phases.Input:
-        return await self._run(self._c.agent.continue_)
+        return await self._run(self.go_on)
+
+    async def go_on(self) -> RunOutcome:
+        """A run without a new message of the user. What has changed in the prompt is told in front."""
+        return await self._c.agent.continue_(system=self.prompt_patch())
 
     def _last_answer(self) -> AssistantMessage | None:
         """The last answer of the run that just ended."""

@@ -356,7 +356,7 @@ class Inbox:
             await self._prepare_branch()
             await self._driver.omit_failed_attempt()
             self._check_there_is_something()
-        return await self._drive(c.agent.continue_)
+        return await self._drive(self._driver.go_on)
 
     def _check_for_going_on(self) -> None:
         model = self._c.model
