@@ -144,6 +144,65 @@ async def test_a_program_that_does_not_exist_behind_landlock(place: Path) -> Non
     assert "/no/such/program: No such file" in screen.text
 
 
+OUT = {
+    "dots": "echo x > ../outside/seen",
+    "absolute path": "echo x > {out}/new",
+    "dots without end": "echo x > $(printf '../outside/%.0s' $(seq 300))new",
+    "link to a file": "ln -s {out}/seen l; echo x > l",
+    "link to a folder": "ln -s ../outside l; echo x > l/new; rm -f l/seen",
+    "hard link": "ln {out}/seen h && echo x > h",
+    "moving out": "echo x > f; mv f {out}/new",
+    "moving in": "mv {out}/seen .",
+    "truncation": "truncate -s 0 {out}/seen",
+    "root of the process": "echo x > /proc/self/root{out}/new",
+    "root of the first process": "echo x > /proc/1/root{out}/new",
+    "working folder of the process": "cd {out}; echo x > /proc/self/cwd/new",
+    "descriptor of a folder": "exec 3< {out}; echo x > /dev/fd/3/new; echo x > /proc/self/fd/3/new",
+    "descriptor opened again": "exec 3< {out}/seen; echo x > /proc/self/fd/3",
+    "pipe": "mkfifo {out}/new",
+    "device": "mknod {out}/new c 1 3",
+    "mounting again": "mount -o remount,rw /; echo x > {out}/new",
+    "mounting elsewhere": "mkdir m; mount --bind {out} m; echo x > m/new",
+    "namespace of its own": "unshare -rm sh -c 'mount -o remount,rw,bind /; echo x > {out}/new'",
+    "another root": "unshare -r chroot / sh -c 'echo x > {out}/new'",
+    "session of its own": "(setsid sh -c 'echo x > {out}/new' &); sleep 0.05",
+}
+
+
+FENCES = [
+    pytest.param(None, marks=needs_bubblewrap, id="bubblewrap"),
+    pytest.param(NO_BUBBLEWRAP, marks=needs_landlock, id="landlock"),
+]
+
+
+@pytest.mark.parametrize("way", OUT)
+@pytest.mark.parametrize("bubblewrap", FENCES)
+async def test_no_way_leads_out(way: str, bubblewrap: str | None, place: Path) -> None:
+    """Each is tried by a real shell behind a real fence, as the user who runs the tests, superuser or not."""
+    outside = place / "outside"
+    await run("workspace", place, OUT[way].replace("{out}", str(outside)), bubblewrap=bubblewrap)
+    assert os.listdir(outside) == ["seen"]
+    assert (outside / "seen").read_text() == "visible"
+
+
+@pytest.mark.parametrize("bubblewrap", FENCES)
+async def test_the_settings_of_the_kernel_cannot_be_changed(bubblewrap: str | None, place: Path) -> None:
+    script = 'old=$(cat /proc/sys/kernel/hostname); echo "$old" > /proc/sys/kernel/hostname && echo through'
+    assert "through" not in (await run("workspace", place, script, bubblewrap=bubblewrap))[1]
+
+
+@needs_bubblewrap
+async def test_a_superuser_keeps_its_rights_over_files_in_the_fence(place: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may give files away")
+    (place / "work" / "theirs").write_text("old")
+    (place / "work" / "theirs").chmod(0o600)
+    os.chown(place / "work" / "theirs", 1234, 1234)
+    assert (await run("workspace", place, "echo new > theirs; chown 4321 theirs"))[0].exit_code == 0
+    assert (place / "work" / "theirs").read_text() == "new\n"
+    assert (place / "work" / "theirs").stat().st_uid == 4321
+
+
 async def test_what_cannot_be_done_is_said(place: Path) -> None:
     with pytest.raises(ConfigurationError, match="unknown sandbox 'cage'; use one of: off, workspace"):
         confined(LocalProcesses(), "cage", str(place))

@@ -89,7 +89,7 @@ class LineWindow:
         return data[start:]
 
     def _range(self, data: bytes) -> bytes:
-        """What is left of `data` behind the range; in it broken bytes have become U+FFFD. The LF that ends its last line does not belong to it."""
+        """What is left of `data` behind the range. The LF that ends its last line does not belong to it."""
         end = 0
         while self._missing and (found := data.find(b"\n", end)) >= 0:
             end, self._missing = found + 1, self._missing - 1

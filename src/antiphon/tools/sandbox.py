@@ -6,7 +6,9 @@
 * `readonly`: they write nowhere but in a temporary folder of their own, and have no network.
 
 Done by bubblewrap (`bwrap`) where it is installed and works. In its process namespace nothing outlives its command.
-Else by the kernel's Landlock, which can do `workspace` only. A confined command still sees the environment variables
+Else by the kernel's Landlock, which can do `workspace` only, and watches over contents and names: mode, owner and times
+of a user's own files can still be changed anywhere. Of a superuser's rights only those over files are left, since the
+one to mount would open the fence. A confined command still sees the environment variables
 and whatever the user can read; sockets in the file system stay reachable. This is a fence against accidents and a
 narrower door for attacks, not a wall around hostile code.
 """
@@ -103,11 +105,24 @@ class _Bubblewrap:
         else:
             places = [word for folder in self.folders for word in ("--bind-try", folder, folder)]
         network = [] if self.word == "workspace" else ["--unshare-net"]
-        fence = (self.program, *_WHOLE, *places, *network, "--chdir", command.cwd, "--")
+        fence = (self.program, *_WHOLE, *_rights(), *places, *network, "--chdir", command.cwd, "--")
         return replace(command, argv=(*fence, *command.argv))
 
 
 _WHOLE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+
+
+_KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus")  # of /proc; one of them names a program to run outside
+_FILE_RIGHTS = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
+
+
+def _rights() -> tuple[str, ...]:
+    """What is left of a superuser's rights; anybody else has none of them anyway."""
+    if os.geteuid() != 0:
+        return ()
+    kept = (word for right in _FILE_RIGHTS for word in ("--cap-add", f"CAP_{right}"))
+    closed = (word for name in _KERNEL_SETTINGS for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}"))
+    return ("--cap-drop", "ALL", *kept, *closed)
 
 
 @dataclass(frozen=True, slots=True)
