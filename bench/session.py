@@ -4,7 +4,7 @@
 
 Prints milliseconds. `turns`: one prompt with so many tool turns, scripted model, empty tool, real file; the cost of
 a turn should not grow. `messages`: a reopened session with so many messages; what passes between `prompt` and the
-request, the first time and later.
+request, the first time and later; then the same with the body of the request made, as a provider would send it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from msgspec import structs  # noqa: E402
+
 from antiphon.core.content import Text, ToolCall  # noqa: E402
 from antiphon.core.messages import AssistantMessage, user  # noqa: E402
 from antiphon.core.model import Model  # noqa: E402
 from antiphon.core.ports import ModelRequest  # noqa: E402
 from antiphon.core.response_events import Done, ResponseEvent, Start  # noqa: E402
 from antiphon.core.usage import Usage  # noqa: E402
+from antiphon.providers.options import read_options  # noqa: E402
+from antiphon.providers.registry import new_adapter  # noqa: E402
 from antiphon.session.agent_session import AgentSession  # noqa: E402
 from antiphon.session.create import Services, create_agent_session  # noqa: E402
 from antiphon.session.ports import GivenModels  # noqa: E402
@@ -74,6 +78,22 @@ class Model2000:
         yield Done(reason=message.stop_reason, message=message)
 
 
+class Encoded(Model2000):
+    """The same behind a real encoder: the request counts as asked when its body is made."""
+
+    def __init__(self, api: str) -> None:
+        super().__init__(0)
+        self._api = api
+        self._adapter: Any = new_adapter(api)
+        self.body_bytes = 0
+
+    async def __call__(self, request: ModelRequest) -> AsyncIterator[ResponseEvent]:
+        model = structs.replace(request.model, api=self._api, base_url="https://example.com/v1")
+        to_send = structs.replace(request, model=model, api_key="k")
+        self.body_bytes = len(self._adapter.prepare(to_send, read_options(to_send)).request.body)
+        return await super().__call__(request)
+
+
 def session_over(log: SessionLog, model: Model2000, folder: Path) -> AgentSession:
     services = Services(cwd=str(folder), models=GivenModels(model, (MODEL,)))
     return create_agent_session(services, log, model=MODEL, custom_tools=(Nothing(),)).session
@@ -110,15 +130,23 @@ async def long_session(count: int, folder: Path) -> None:
     path = log.path
     assert path is not None
     log.close()
-    model = Model2000(0)
+    await asked_again(store, path, Model2000(0), folder, f"{count} messages")
+    for api in ("openai-completions", "anthropic-messages"):
+        await asked_again(store, path, Encoded(api), folder, f"{count} messages, {api}")
+
+
+async def asked_again(store: SessionStore, path: Path, model: Model2000, folder: Path, what: str) -> None:
+    """Reopen it and say something a few times."""
     began = time.perf_counter()
     session = session_over(store.open(path), model, folder)
-    print(f"{count} messages: opened in {(time.perf_counter() - began) * 1000:.1f} ms")
+    print(f"{what}: opened in {(time.perf_counter() - began) * 1000:.1f} ms")
     for number in range(4):
         began = time.perf_counter()
         await session.prompt("next")
         left, settled = model.asked[-1] - began, time.perf_counter() - began
         print(f"  prompt {number + 1}: request left after {left * 1000:.2f} ms, settled after {settled * 1000:.2f} ms")
+    if isinstance(model, Encoded):
+        print(f"  a body of {model.body_bytes / 1e6:.1f} MB")
     await session.dispose()
 
 

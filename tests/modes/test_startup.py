@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.modes.children import SOURCE, Place, run
+from tests.providers.fake_server import FakeServer
 
 from antiphon import __version__
 from antiphon.modes.options import help_text
@@ -30,6 +34,26 @@ def cpu_seconds(*words: str) -> float:
 def test_a_question_costs_little_more_than_python_itself(question: str) -> None:
     """At most twice an empty Python process and 20 ms."""
     assert cpu_seconds("-m", "antiphon", question) <= 2 * cpu_seconds("-c", "pass") + 0.020
+
+
+async def test_the_first_request_leaves_soon(place: Place) -> None:
+    """CPU of the process until its request has arrived: a loose bound, `bench/start.py` has the figure."""
+    used: list[float] = []
+
+    class Watching(FakeServer):
+        def _take(self, path: str, headers: dict[str, str], data: bytes) -> Any:
+            files = Path("/proc", str(child.pid), "task").glob("*/schedstat")
+            used.append(sum(int(file.read_text().split()[0]) for file in files) / 1e9)
+            return super()._take(path, headers, data)
+
+    async with Watching() as server:
+        place.use(server)
+        for _ in range(2):  # the first one may have to compile
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "antiphon", "-p", "hi"), env=place.environ, cwd=place.cwd, stdout=-3, stdin=-3
+            )
+            assert await child.wait() == 0
+    assert min(used) < 0.6
 
 
 async def test_version_and_help(place: Place) -> None:

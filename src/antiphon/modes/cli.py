@@ -5,6 +5,7 @@ Nothing is imported here that the help and the version do not need.
 
 from __future__ import annotations
 
+import gc
 import os
 
 from antiphon.errors import AntiphonError
@@ -106,6 +107,7 @@ def _work(plan: Plan, output: Output) -> int:
         from antiphon.modes.list_models import list_models
 
         return list_models(plan, output)
+    gc.disable()  # until the conversation begins: what is loaded is no garbage, looking for some takes a tenth of a start
     from antiphon.modes.conversation import converse
 
     return converse(plan, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from pathlib import Path
@@ -53,6 +54,8 @@ def converse(plan: Plan, _output: Output) -> int:
 
 async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive: bool, lines: bool) -> int:
     house, runtime = start(plan, output, person_at(output, interactive=interactive), cwd)
+    gc.freeze()  # what is loaded by now stays
+    gc.enable()
     stopped = asyncio.Event()
 
     def stop(number: int) -> None:
