@@ -9,11 +9,13 @@ Makes its sessions in a temporary folder (about 250 MB at the default size) and 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
@@ -23,6 +25,23 @@ from antiphon.session_log import SessionLog, SessionStore
 from antiphon.session_log.index_file import index_path
 
 WORDS = "word " * 385
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from antiphon.session_log import SessionStore
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+path = Path(sys.argv[1])
+with SessionStore(path.parent, cwd="/").in_memory() as small:
+    small.messages()
+before = resident()
+with SessionStore(path.parent, cwd="/").open(path, access="read") as log:
+    assert len(log.messages()) == 2
+    print(resident() - before)
+"""
+CHILD: dict[str, Any] = {"env": {"PYTHONPATH": sys.path[0]}, "capture_output": True, "text": True, "check": True}
 
 
 def answer(text: str) -> AssistantMessage:
@@ -54,23 +73,23 @@ def talk(log: SessionLog, entries: int, words: str = "") -> float:
     return seconds(act) / entries * 1e6
 
 
-def tool_turns(folder: Path, turns: int) -> float:
-    """A run of tool turns as a session makes them; seconds."""
+def tool_turns(folder: Path, turns: int) -> list[float]:
+    """A run of tool turns as a session makes them; seconds of each."""
     log = SessionStore(folder / str(turns), cwd="/", durability="fast").create()
     log.append_message(user("go"))
 
-    def act() -> None:
-        for number in range(turns):
-            call = ToolCall(id=f"c{number}", name="t", arguments={})
-            log.append_message(AssistantMessage(content=(call,), stop_reason="toolUse", provider="p", model="m"))
-            log.append_call_started(call, 0)
-            log.append_message(
-                ToolResultMessage(tool_call_id=call.id, tool_name="t", content=(Text(text="ok"),), is_error=False)
-            )
-            assert len(log.messages()) == 2 * number + 3
-            log.context_tokens()
+    def turn(number: int) -> None:
+        call = ToolCall(id=f"c{number}", name="t", arguments={})
+        log.append_message(AssistantMessage(content=(call,), stop_reason="toolUse", provider="p", model="m"))
+        log.append_call_started(call, 0)
+        log.append_message(
+            ToolResultMessage(tool_call_id=call.id, tool_name="t", content=(Text(text="ok"),), is_error=False)
+        )
+        assert len(log.messages()) == 2 * number + 3
+        assert log.open_calls() == []
+        log.context_tokens()
 
-    return seconds(act)
+    return [seconds(lambda number=number: turn(number)) for number in range(turns)]
 
 
 def bench_append(store: SessionStore) -> None:
@@ -95,7 +114,9 @@ def bench_history(store: SessionStore) -> None:
         def edit(log: SessionLog = log) -> None:
             log.append_context_edit(log.leaf_id or "", None)
             log.messages()
+            log.context_tokens()
 
+        log.context_tokens()
         report(f"one turn behind {size:,} messages", best(turn, 50) * 1e6, "us", "flat")
         cost = []
         for _ in range(20):
@@ -105,9 +126,11 @@ def bench_history(store: SessionStore) -> None:
 
 
 def bench_turns(folder: Path) -> None:
-    times = {turns: tool_turns(folder, turns) for turns in (250, 500, 1_000, 2_000)}
-    for turns, taken in times.items():
-        report(f"{turns:,} tool turns", taken * 1e3, "ms", "linear" if turns == 2_000 else "")
+    for turns in (250, 500, 1_000, 2_000):
+        report(f"{turns:,} tool turns", sum(tool_turns(folder, turns)) * 1e3, "ms")
+    runs = [tool_turns(folder / str(run), 2_000) for run in range(5)]
+    turn = [min(times) for times in zip(*runs, strict=True)]
+    report("the last 200 of 2,000 turns over the first 200", sum(turn[-200:]) / sum(turn[:200]), "x", "< 1.2")
 
 
 def bench_open(store: SessionStore, entries: int) -> None:
@@ -136,6 +159,8 @@ def bench_open(store: SessionStore, entries: int) -> None:
             assert log.settings.model is not None
 
     report("open with index and compaction, with its context", best(compacted) * 1e3, "ms", "< 100")
+    megabytes = float(subprocess.run([sys.executable, "-c", MEMORY, str(path)], **CHILD).stdout)
+    report("memory of it, opened with its context", megabytes, "MB", "follows the entries, not their size")
 
 
 def bench_list(folder: Path) -> None:
@@ -144,7 +169,7 @@ def bench_list(folder: Path) -> None:
         with store.create() as log:
             talk(log, 20)
             log.set_name(f"session {number}")
-    report("list of 1,000 sessions, the first time", seconds(store.listing) * 1e3, "ms")
+    report("list of 1,000 sessions, the first time", seconds(store.listing) * 1e3, "ms", "< 200")
     report("list of 1,000 sessions, again", best(store.listing) * 1e3, "ms", "< 200")
     report("search in 1,000 sessions", seconds(lambda: list(store.search("answer 9"))) * 1e3, "ms")
 

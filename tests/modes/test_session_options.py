@@ -197,6 +197,7 @@ async def test_copies(place: Place) -> None:
     assert "hello" in Path(page).read_text()
     taken = await session(place, "export", id_)
     assert (taken.code, "--force" in taken.err) == (1, True)
+    assert (await session(place, "export", id_, "--force", page)).code == 0, "a flag may stand anywhere"
     assert (await session(place, "export", id_, "a.md")).code == 0
     assert (await session(place, "export", id_, "a.jsonl")).code == 0
     assert json.loads((await session(place, "export", id_, "-")).out.split(b"\n")[0])["id"] == id_
@@ -248,3 +249,22 @@ async def test_a_session_by_its_name(place: Place) -> None:
         await run(place, "-n", "my work", "-p", "one")
         assert (await run(place, "--session", "my work", "-p", "two")).code == 0
         assert asked(server, 1) == ["one", "two"]
+
+
+async def test_a_session_goes_into_a_database_and_back_without_loss(place: Place) -> None:
+    """All branches and every byte, not only what is on the active path."""
+    async with served(place, Answer(text="hello")):
+        await run(place, "-p", "hi")
+    (path,) = place.session_files()
+    database = f"sqlite:{place.home / 'all.db'}"
+
+    taken = await session(place, "--session-dir", database, "import", str(path))
+    assert taken.code == 0
+    back = await session(place, "--session-dir", database, "export", id_of(path), "--whole", "back.jsonl")
+
+    assert back.code == 0
+    assert Path(back.text.strip()).read_bytes() == path.read_bytes()
+    refused = await session(place, "--session-dir", database, "export", id_of(path), "--whole", "back.html")
+    assert (refused.code, "--whole" in refused.err) == (1, True)
+    missing = await session(place, "--session-dir", database, "import", "nowhere.jsonl")
+    assert (missing.code, "is not a session" in missing.err) == (1, True)

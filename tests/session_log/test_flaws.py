@@ -16,6 +16,7 @@ from antiphon.session_log import SessionLog, SessionStore
 from antiphon.session_log.branches import branch_budget, prepare_branch
 from antiphon.session_log.calls import open_calls
 from antiphon.session_log.compaction import CompactionSettings, prepare
+from antiphon.session_log.entries import CustomEntry
 from antiphon.session_log.refusals import NotASession
 
 HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/proj"}
@@ -473,3 +474,35 @@ def test_a_copy_of_a_damaged_session_keeps_its_history(store: SessionStore) -> N
         assert told_texts(damaged) == ["one", "three"]
         assert told_texts(copy) == ["one", "three"]
         assert copy.report.outcome == "clean"
+
+
+def test_what_was_mended_is_recorded_once_and_not_by_looking(store: SessionStore) -> None:
+    """The damaged line stays in the file and is found at every opening."""
+    path = written(store, HEADER, *chain("a", "b"), b"{{{", entry("d", "c", "d"))
+    before = path.read_bytes()
+    with store.open(path) as log:
+        assert kinds(log) == ["unreadable line", "lost parent"]
+    assert path.read_bytes() == before
+
+    for _ in range(3):
+        with store.open(path) as log:
+            log.record_repairs()
+            log.append_message(user("on"))
+
+    with store.open(path) as log:
+        records = [entry.data for entry in log.entries() if isinstance(entry, CustomEntry)]
+        assert told_texts(log) == ["a", "b", "d", "on", "on", "on"]
+    assert [record["count"] for record in records] == [2]
+    assert records[0]["findings"][0] == {
+        "kind": "unreadable line",
+        "line": 4,
+        "done": "skipped, left in the file",
+        "entryId": None,
+    }
+
+
+def test_a_clean_session_has_no_record(store: SessionStore) -> None:
+    with store.create() as log:
+        log.append_message(user("a"))
+        assert log.record_repairs() is None
+        assert log.entry_count == 1

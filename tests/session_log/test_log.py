@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.session_log.stores import AnyStore, made, place_of
 
 from antiphon.core.messages import AssistantMessage, message_from_wire, message_to_wire, user
 from antiphon.core.transcript import Transcript
-from antiphon.session_log import SessionStore
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
+from antiphon.session_log.sqlite import SqliteStore
 
 
 def says(text: str, **more: object) -> AssistantMessage:
@@ -19,13 +21,17 @@ def says(text: str, **more: object) -> AssistantMessage:
     return message
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SessionStore:
-    return SessionStore(tmp_path / "sessions", cwd="/proj")
+@pytest.fixture(params=["files", "database"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[AnyStore]:
+    """Everything here holds in a folder of files and in a database."""
+    store = made(request.param, tmp_path)
+    yield store
+    if isinstance(store, SqliteStore):
+        store.close()
 
 
 @pytest.mark.requirement("S1-18")
-def test_a_conversation_comes_back_as_it_was(store: SessionStore) -> None:
+def test_a_conversation_comes_back_as_it_was(store: AnyStore) -> None:
     with store.create() as log:
         log.append_message(user("hello", 1))
         log.append_message(says("hi", provider="p", model="m", somethingNew={"a": 1}))
@@ -42,17 +48,17 @@ def test_a_conversation_comes_back_as_it_was(store: SessionStore) -> None:
         assert again.settings.model.model_id == "m"
 
 
-def test_a_session_in_which_nobody_spoke_leaves_no_file(store: SessionStore) -> None:
+def test_a_session_in_which_nobody_spoke_leaves_no_file(store: AnyStore) -> None:
     with store.create() as log:
         log.append_model_change("p", "m")
         log.set_name("never used")
         assert not log.saved
 
     assert store.continue_recent() is None
-    assert not store.folder.exists()
+    assert store.listing() == []
 
 
-def test_what_was_set_before_the_first_word_is_in_the_file(store: SessionStore) -> None:
+def test_what_was_set_before_the_first_word_is_in_the_file(store: AnyStore) -> None:
     with store.create() as log:
         log.append_thinking_level_change("high")
         log.append_message(user("now"))
@@ -64,7 +70,7 @@ def test_what_was_set_before_the_first_word_is_in_the_file(store: SessionStore) 
     assert again.entry_count == 2
 
 
-def test_an_edit_changes_what_the_model_is_told_and_not_the_entry(store: SessionStore) -> None:
+def test_an_edit_changes_what_the_model_is_told_and_not_the_entry(store: AnyStore) -> None:
     log = store.create()
     target = log.append_message(user("long"))
     before = log.messages()
@@ -76,7 +82,7 @@ def test_an_edit_changes_what_the_model_is_told_and_not_the_entry(store: Session
     assert message_to_wire(log.entry(target).message)["content"] == "long"  # type: ignore[union-attr]
 
 
-def test_an_omitted_message_is_not_told(store: SessionStore) -> None:
+def test_an_omitted_message_is_not_told(store: AnyStore) -> None:
     log = store.create()
     log.append_message(user("a"))
     failed = log.append_message(says("oops"))
@@ -86,7 +92,7 @@ def test_an_omitted_message_is_not_told(store: SessionStore) -> None:
     assert list(log.messages()) == [user("a")]
 
 
-def test_an_entry_of_another_branch_cannot_be_edited(store: SessionStore) -> None:
+def test_an_entry_of_another_branch_cannot_be_edited(store: AnyStore) -> None:
     log = store.create()
     first = log.append_message(user("a"))
     left = log.append_message(says("b"))
@@ -100,7 +106,7 @@ def test_an_entry_of_another_branch_cannot_be_edited(store: SessionStore) -> Non
         log.append_context_edit("ghost", None)
 
 
-def test_appending_gives_a_longer_window_on_the_same_storage(store: SessionStore) -> None:
+def test_appending_gives_a_longer_window_on_the_same_storage(store: AnyStore) -> None:
     """No copy per turn: the adapter that caches what it encoded recognises the storage."""
     log = store.create()
     log.append_message(user("a"))
@@ -113,7 +119,7 @@ def test_appending_gives_a_longer_window_on_the_same_storage(store: SessionStore
     assert len(first) == 1
 
 
-def test_a_deliberate_move_is_remembered(store: SessionStore) -> None:
+def test_a_deliberate_move_is_remembered(store: AnyStore) -> None:
     """The reference forgets where the user stood."""
     log = store.create()
     first = log.append_message(user("a"))
@@ -121,22 +127,23 @@ def test_a_deliberate_move_is_remembered(store: SessionStore) -> None:
     log.move_to(first)
     log.close()
 
-    again = store.open(log.path or "")
+    again = store.open(place_of(log))
 
     assert list(again.messages()) == [user("a")]
     assert again.path_ids()[0] == first
 
 
-def test_a_move_to_nothing_is_remembered(store: SessionStore) -> None:
+def test_a_move_to_nothing_is_remembered(store: AnyStore) -> None:
     log = store.create()
     log.append_message(user("a"))
     log.move_to(None)
     log.close()
 
-    assert list(store.open(log.path or "").messages()) == []
+    with store.open(place_of(log)) as again:
+        assert list(again.messages()) == []
 
 
-def test_branching_to_an_unknown_entry_leaves_the_leaf(store: SessionStore) -> None:
+def test_branching_to_an_unknown_entry_leaves_the_leaf(store: AnyStore) -> None:
     log = store.create()
     log.append_message(user("a"))
     leaf = log.leaf_id
@@ -148,7 +155,7 @@ def test_branching_to_an_unknown_entry_leaves_the_leaf(store: SessionStore) -> N
     assert log.leaf_id == leaf
 
 
-def test_a_compaction_keeps_prompt_and_tools(store: SessionStore) -> None:
+def test_a_compaction_keeps_prompt_and_tools(store: AnyStore) -> None:
     log = store.create()
     log.append_message(
         message_from_wire({"role": "system", "content": "be kind", "sections": {"a": "1"}, "timestamp": 1})
@@ -164,7 +171,7 @@ def test_a_compaction_keeps_prompt_and_tools(store: SessionStore) -> None:
     assert told[1]["summary"] == "what was"
 
 
-def test_labels_and_names(store: SessionStore) -> None:
+def test_labels_and_names(store: AnyStore) -> None:
     log = store.create()
     entry = log.append_message(user("a"))
     log.set_label(entry, "here")

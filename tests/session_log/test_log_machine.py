@@ -287,7 +287,7 @@ class Lives(RuleBasedStateMachine):
         database = SqliteStore(self.folder / "other.db", cwd="/proj")
         try:
             if not any(row.facts.id == self.log.session_id for row in database.listing()):
-                assert database.give(database.take(data)) == data
+                assert database.whole(database.take(data)) == data
         finally:
             database.close()
 

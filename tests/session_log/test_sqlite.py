@@ -69,7 +69,7 @@ def test_a_file_goes_in_and_comes_back_byte_for_byte(store: SqliteStore, tmp_pat
 
     session_id = store.take(data)
 
-    assert store.give(session_id) == data
+    assert store.whole(session_id) == data
     with store.open(session_id, access="read") as copy:
         assert history(copy)["told"] == told["told"]
     with store.open(session_id) as copy:
@@ -85,7 +85,7 @@ def test_an_old_version_is_upgraded(store: SqliteStore) -> None:
 
     with store.open("old", access="read") as log:
         assert told_texts(log) == ["hi"]
-    assert store.give("old") == data, "looking changes nothing"
+    assert store.whole("old") == data, "looking changes nothing"
     with store.open("old") as log:
         log.append_message(says("hello"))
     with store.open("old") as log:

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.session_log.make import counting_sources, forty_entries, history, ids_on_disk, says, told_texts
+from tests.session_log.make import counting_sources, forty_entries, ids_on_disk, says, told_texts
 
 from antiphon.core.messages import user
 from antiphon.errors import ConfigurationError
 from antiphon.session_log import SessionStore
-from antiphon.session_log.refusals import EntryRefused, FolderMissing, NoSuchEntry, NotASession, SessionUnreadable
+from antiphon.session_log.refusals import NoSuchEntry, NotASession, SessionUnreadable
 
 
 @pytest.fixture
@@ -45,29 +45,6 @@ def test_a_fork_has_the_path_and_not_the_rest(store: SessionStore) -> None:
     fork.close()
 
 
-def test_a_fork_drops_marks_of_moves(store: SessionStore) -> None:
-    log = store.create()
-    first = log.append_message(user("a"))
-    log.append_message(says("b"))
-    log.move_to(first)
-    last = log.append_message(says("c"))
-
-    fork = store.fork(log, last)
-
-    assert told_texts(fork) == ["a", "c"]
-    assert [entry.type for entry in fork.entries()] == ["message", "message"]
-
-
-def test_an_export_can_be_opened(store: SessionStore, tmp_path: Path) -> None:
-    with forty_entries(store) as log:
-        told = history(log)
-        (tmp_path / "out.jsonl").write_bytes(store.export(log))
-
-    with store.open(tmp_path / "out.jsonl") as exported:
-        assert history(exported) == told
-        assert exported.report.outcome == "clean"
-
-
 def test_a_copy_has_all_branches(store: SessionStore) -> None:
     with store.create() as log:
         first = log.append_message(user("a"))
@@ -82,42 +59,6 @@ def test_a_copy_has_all_branches(store: SessionStore) -> None:
     for source in (store.folder / "none.jsonl", store.folder):
         with pytest.raises(NotASession):
             store.copy(source)
-
-
-def test_a_session_whose_folder_is_gone_is_not_resumed_by_accident(store: SessionStore, tmp_path: Path) -> None:
-    with store.create(cwd=str(tmp_path / "gone")) as log:
-        log.append_message(user("a"))
-        assert log.path is not None
-
-    with pytest.raises(FolderMissing) as refused:
-        store.resume(log.path)
-    assert refused.value.cwd == str(tmp_path / "gone")
-    with store.resume(log.path, cwd=str(tmp_path)) as here:
-        assert here.cwd == str(tmp_path)
-    with pytest.raises(NotASession):
-        store.resume(store.folder / "none.jsonl")
-
-
-def test_what_cannot_be_written_as_json_is_refused_before_anything_is_stored(store: SessionStore) -> None:
-    log = store.create()
-    log.append_message(user("a"))
-
-    with pytest.raises(EntryRefused):
-        log.append_custom("x", object())
-
-    assert log.entry_count == 1
-    assert log.path is not None
-    assert len(ids_on_disk(log.path)) == 1
-
-
-def test_half_characters_come_back_as_they_were_said(store: SessionStore) -> None:
-    """Memory and file agree even about what UTF-8 cannot say."""
-    with store.create() as log:
-        log.append_message(user("x\ud800y"))
-        assert log.path is not None
-
-    with store.open(log.path) as again:
-        assert told_texts(again) == ["x\ud800y"]
 
 
 def test_a_file_that_the_system_does_not_give_is_unreadable(store: SessionStore) -> None:

@@ -11,7 +11,6 @@ from antiphon.modes.person import Person
 from antiphon.modes.session_places import FoundSession, NoSuchSession, SessionPlaces, find_session
 from antiphon.session_log.log import SessionLog
 from antiphon.session_log.refusals import FolderMissing
-from antiphon.session_log.store import SessionStore
 
 
 def open_log(plan: Plan, places: SessionPlaces, person: Person | None) -> SessionLog:
@@ -22,7 +21,7 @@ def open_log(plan: Plan, places: SessionPlaces, person: Person | None) -> Sessio
     """
     store = places.store()
     if plan.no_session:
-        return store.in_memory() if plan.session_id is None else _in_memory(store, plan.session_id)
+        return store.in_memory(session_id=plan.session_id)
     if plan.fork is not None:
         return fork_of(places, find_session(places, plan.fork), None, plan.session_id)
     if plan.session is not None:
@@ -35,12 +34,6 @@ def open_log(plan: Plan, places: SessionPlaces, person: Person | None) -> Sessio
         recent = store.continue_recent(cwd=places.shared_by)
         return store.create() if recent is None else recent
     return store.create()
-
-
-def _in_memory(store: object, session_id: str) -> SessionLog:
-    if not isinstance(store, SessionStore):
-        raise ConfigurationError("--session-id does not go with --no-session and a database")
-    return store.in_memory(session_id=session_id)
 
 
 def _with_id(places: SessionPlaces, session_id: str) -> SessionLog:
@@ -72,8 +65,6 @@ def _reopened(places: SessionPlaces, found: FoundSession, person: Person | None)
             f"this session belongs to {found.cwd or 'another folder'}; go there, or copy it here with "
             f"--fork {found.path.stem.rpartition('_')[2]}"
         )
-    if not isinstance(store, SessionStore):
-        return store.open(found.path)
     try:
         return store.resume(found.path)
     except FolderMissing as gone:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast, final
+from typing import final
 
 from msgspec import UNSET
 
@@ -36,7 +36,6 @@ from antiphon.session.model_access import FileModels, load_models
 from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session.services import LoadedServices, load_services
 from antiphon.session_log.log import SessionLog
-from antiphon.session_log.store import SessionStore
 from antiphon.tools.port import Processes
 
 
@@ -156,11 +155,11 @@ class House:
         """
         assert self.session is not None
         log = self.session.log
-        if log.path is None:
+        if log.is_in_memory:
             raise SessionError("this session is in memory only and cannot be exported")
         if not log.saved:
             raise SessionError("nothing was said in this session yet, so there is nothing to export")
-        target = Path(log.cwd, path or f"antiphon-session-{log.path.stem}.html")
+        target = Path(log.cwd, path or f"antiphon-session-{log.path.stem if log.path else log.session_id}.html")
         write_export(target, exported(log, self.places, str(target)), force=True)
         return str(target)
 
@@ -190,8 +189,7 @@ def start(plan: Plan, output: Output, person: Person | None, cwd: str) -> tuple[
         if plan.name is not None:
             session.set_session_name(plan.name)
         _check_model(session)
-        store = cast("SessionStore", found.store(log.cwd))
-        return house, AgentSessionRuntime(session, house.make, store)
+        return house, AgentSessionRuntime(session, house.make, found.store(log.cwd))
     except BaseException:
         log.close()
         raise

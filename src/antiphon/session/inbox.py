@@ -294,6 +294,7 @@ class Inbox:
         """Write what has to stand in front of a run."""
         c = self._c
         self._narrator.store_held()
+        c.log.record_repairs()
         if c.has_open_calls():
             c.log.close_open_calls()
         self._choices.record()

@@ -24,8 +24,8 @@ from antiphon.session.listeners import Listeners, SessionListener
 from antiphon.session.refusals import NotAForkPoint, NotSavedYet
 from antiphon.session_log.entries import MessageEntry
 from antiphon.session_log.log import SessionLog
+from antiphon.session_log.port import Store
 from antiphon.session_log.refusals import NoSuchEntry
-from antiphon.session_log.store import SessionStore
 
 Make: TypeAlias = Callable[[SessionLog], AgentSession]
 """Makes the session object over a log, with the services of the log's working folder."""
@@ -57,9 +57,9 @@ class AgentSessionRuntime:
         self,
         session: AgentSession,
         make: Make,
-        store: SessionStore,
+        store: Store,
         *,
-        store_for: Callable[[str], SessionStore] | None = None,
+        store_for: Callable[[str], Store] | None = None,
         hooks: SessionHooks = NO_HOOKS,
     ) -> None:
         self._session = session
@@ -105,7 +105,7 @@ class AgentSessionRuntime:
             if not await self._may_switch("new", None):
                 return CANCELLED
             old = self._session.log
-            log = self.store.in_memory() if old.path is None else self.store.create(parent_session=parent)
+            log = self.store.in_memory() if old.is_in_memory else self.store.create(parent_session=parent)
             await self._replace(log, "new", setup)
             return DONE
 
@@ -119,7 +119,7 @@ class AgentSessionRuntime:
         async with self._turnstile:
             if not await self._may_switch("resume", str(path)):
                 return CANCELLED
-            if not _is_file_of(self._session.log, path):
+            if not _is_place_of(self._session.log, path):
                 await self._replace(self.store.resume(path, cwd=cwd), "resume")
             return DONE
 
@@ -132,7 +132,7 @@ class AgentSessionRuntime:
         async with self._turnstile:
             if not await self._may_switch("resume", str(path)):
                 return CANCELLED
-            if not _is_file_of(self._session.log, path):
+            if not _is_place_of(self._session.log, path):
                 await self._replace(self.store.import_file(path, cwd=cwd, fresh_id=fresh_id), "resume")
             return DONE
 
@@ -144,7 +144,7 @@ class AgentSessionRuntime:
         """
         async with self._turnstile:
             log = self._session.log
-            if log.path is not None and not log.saved:
+            if not log.is_in_memory and not log.saved:
                 raise NotSavedYet
             leaf, text = _fork_point(log, entry_id, position)
             if self._hooks.before_fork is not None and not await _agreed(self._hooks.before_fork(entry_id, position)):
@@ -237,9 +237,11 @@ def _fork_point(log: SessionLog, entry_id: str, position: Position) -> tuple[str
     return entry.parent_id, text_of(entry.message.content)
 
 
-def _is_file_of(log: SessionLog, path: str | Path) -> bool:
-    """Is this the file of the current session? Then there is nothing to replace."""
-    return log.path is not None and log.saved and log.path.resolve() == Path(path).resolve()
+def _is_place_of(log: SessionLog, place: str | Path) -> bool:
+    """Is this the file, or in a database the id, of the current session? Then there is nothing to replace."""
+    if log.path is None:
+        return log.saved and log.session_id == str(place)
+    return log.saved and log.path.resolve() == Path(place).resolve()
 
 
 async def _agreed(answer: Any) -> bool:

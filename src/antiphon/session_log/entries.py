@@ -8,6 +8,7 @@ whoever copies it copies its bytes (`line.changed`), so nothing is lost that we 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -260,7 +261,7 @@ def _read_fields(data: JsonObject, kind: type[Struct]) -> tuple[JsonObject, Json
     """Members under their field names, and those that are unknown or do not fit under their own."""
     fields: JsonObject = {}
     extra: JsonObject = {}
-    known = {info.encode_name: info for info in msgspec.structs.fields(kind) if not info.encode_name.startswith("$")}
+    known = _fields_of(kind)
     for name, value in data.items():
         info = known.get(name)
         if info is None:
@@ -273,6 +274,12 @@ def _read_fields(data: JsonObject, kind: type[Struct]) -> tuple[JsonObject, Json
         except (msgspec.ValidationError, WireError, ValueError):
             extra[name] = value
     return fields, extra
+
+
+@cache
+def _fields_of(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """The fields of a kind by their wire names. Looking them up costs half a millisecond."""
+    return {info.encode_name: info for info in msgspec.structs.fields(kind) if not info.encode_name.startswith("$")}
 
 
 def message_of(given: JsonObject) -> Message:

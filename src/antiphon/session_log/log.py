@@ -43,14 +43,16 @@ from antiphon.session_log.entries import (
 from antiphon.session_log.file import FileLines
 from antiphon.session_log.fork import forked, relinked
 from antiphon.session_log.line import changed, sealed, write_value
-from antiphon.session_log.lines import Lines
+from antiphon.session_log.lines import Lines, MemoryLines
 from antiphon.session_log.projection import Projected, Projection, Settings, as_blocks
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
+from antiphon.session_log.repairs import REPAIRED, is_recorded, repair_record
 from antiphon.session_log.scan import Scan
 from antiphon.session_log.stamps import Sources, iso, ms_of
 from antiphon.session_log.tree import (
     ASSISTANT,
     COMPACTION,
+    CUSTOM,
     JS_SPACE,
     ROOT,
     TOOL_RESULT,
@@ -97,6 +99,7 @@ class SessionLog:
         self._projection = Projection(table, self._read)
         self._projection.move(self._leaf)
         self._counted = RunningSum()
+        self._recorded: OpenReport | None = None
 
     # -- what it is
 
@@ -106,8 +109,13 @@ class SessionLog:
 
     @property
     def path(self) -> Path | None:
-        """The file, which may not exist yet; nothing for a session in memory."""
+        """The file, which may not exist yet; nothing for a session in memory or in a database."""
         return self.lines.path if isinstance(self.lines, FileLines) else None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Will it never be kept anywhere else?"""
+        return isinstance(self.lines, MemoryLines)
 
     @property
     def saved(self) -> bool:
@@ -303,6 +311,18 @@ class SessionLog:
         """
         now_ms = self._sources.now_ms()
         return [self.append_message(interrupted_result(found, now_ms)) for found in self.open_calls()]
+
+    def record_repairs(self) -> str | None:
+        """Record what was found wrong with the file, unless that was done before; the id of the entry.
+
+        For a session that somebody goes on with: looking at one writes nothing.
+        """
+        damages = self.report.damages
+        if not damages or self._recorded is self.report:
+            return None
+        self._recorded = self.report
+        records = (self._read(number) for number, kind in enumerate(self.table.kinds) if kind == CUSTOM)
+        return None if is_recorded(damages, records) else self.append_custom(REPAIRED, repair_record(damages))
 
     def append_compaction(
         self,

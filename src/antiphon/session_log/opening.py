@@ -107,6 +107,14 @@ def memory_log(
     return log_of(terms, MemoryLines(data), scanned([data]), report, cwd)
 
 
+def memory_session(terms: Terms, lines: Iterable[bytes], cwd: str | None, session_id: str | None) -> SessionLog:
+    """A session without a place: new, or with given lines. A header among them is kept, older versions upgraded."""
+    given = list(lines)
+    if not given or header_from_line(given[0]) is None:
+        given.insert(0, write_value(terms.new_header(cwd=cwd, session_id=session_id)))
+    return memory_log(terms, given, (), cwd)
+
+
 def open_file(terms: Terms, path: Path, *, write: bool, cwd: str | None = None) -> SessionLog:
     """The log of an existing file. Without `write` nothing is locked or changed.
 

@@ -1,6 +1,6 @@
 """Sessions in one SQLite database instead of a folder of files (`sqlite:PATH`).
 
-Everything above the lines is the same as for files. A file goes in and comes out byte for byte (`take`, `give`). A
+Everything above the lines is the same as for files. A file goes in and comes out byte for byte (`take`, `whole`). A
 session belongs to one owner at a time: the owner of a lock file beside the database.
 """
 
@@ -10,19 +10,21 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, final
+from typing import final
 
 import msgspec
 
+from antiphon.session_log.arrivals import arrival, require_folder, with_id
 from antiphon.session_log.catalog import Hit, Row, first_header, found_in, newest_first
 from antiphon.session_log.damage import OpenReport
 from antiphon.session_log.disk import Disk, LocalDisk, locked
 from antiphon.session_log.entries import CURRENT_VERSION, Header, version_of
-from antiphon.session_log.line import BYTE_ORDER_MARK, write_value
+from antiphon.session_log.line import BYTE_ORDER_MARK
 from antiphon.session_log.lines import Durability
 from antiphon.session_log.listing import Facts, Gathering
 from antiphon.session_log.log import SessionLog
-from antiphon.session_log.opening import Terms, log_of, memory_log, new_log, scanned
+from antiphon.session_log.opening import Terms, log_of, memory_log, memory_session, new_log, scanned
+from antiphon.session_log.port import Access
 from antiphon.session_log.refusals import (
     NotASession,
     SessionExists,
@@ -65,13 +67,13 @@ class SqliteStore:
         """A new session, stored when somebody says something."""
         return self._new(self.terms.new_header(cwd=cwd, session_id=session_id, parent_session=parent_session))
 
-    def in_memory(self, lines: Iterable[bytes] = (), *, cwd: str | None = None) -> SessionLog:
-        """A session without a place: new, or with given lines that begin with a header."""
-        return memory_log(self.terms, list(lines) or [write_value(self.terms.new_header(cwd=cwd))], (), cwd)
-
-    def open(
-        self, session_id: Path | str, *, access: Literal["write", "read"] = "write", cwd: str | None = None
+    def in_memory(
+        self, lines: Iterable[bytes] = (), *, cwd: str | None = None, session_id: str | None = None
     ) -> SessionLog:
+        """A session without a place: new, or with given lines."""
+        return memory_session(self.terms, lines, cwd, session_id)
+
+    def open(self, session_id: Path | str, *, access: Access = "write", cwd: str | None = None) -> SessionLog:
         """The session with this id. An older version is upgraded.
 
         Raises:
@@ -89,13 +91,15 @@ class SqliteStore:
 
     def _opened(self, lines: SqliteLines, cwd: str | None) -> SessionLog:
         scan = scanned(lines.blocks())
-        if scan.header is None:
+        if scan.header is None or scan.refused:
             raise NotASession(self._place(lines.session_id))
         if needs_upgrade(scan.header):
             return self._upgraded(lines, scan, cwd)
-        if scan.unterminated:
+        changes: tuple[str, ...] = ()
+        if scan.unterminated and lines.writable:
             lines.end_last_line()
-        return log_of(self.terms, lines, scan, OpenReport(tuple(scan.damages)), cwd)
+            changes = ("its last line got a newline",)
+        return log_of(self.terms, lines, scan, OpenReport(tuple(scan.damages), changes), cwd)
 
     def _upgraded(self, lines: SqliteLines, scan: Scan, cwd: str | None) -> SessionLog:
         """Store an older version as what it is today; a reader gets it in memory only."""
@@ -107,6 +111,20 @@ class SqliteStore:
         lines.replace_with(data)
         changes = (f"it was upgraded from version {version_of(scan.header):g}",)
         return log_of(self.terms, lines, scanned([data]), OpenReport(tuple(scan.damages), changes), cwd)
+
+    def resume(self, session_id: Path | str, *, cwd: str | None = None) -> SessionLog:
+        """The session with this id, to go on in its working folder, or (`cwd`) in another one.
+
+        Raises:
+            NotASession: there is none.
+            FolderMissing: its working folder is gone and no other was given.
+            SessionInUse: another owner is alive.
+        """
+        header = self._header_of(str(session_id))
+        if header is None:
+            raise NotASession(self._place(str(session_id)))
+        require_folder(header, Path(self._place(header.id)), cwd)
+        return self.open(session_id, cwd=cwd)
 
     def continue_recent(self, *, cwd: str | None = None) -> SessionLog | None:
         """The session that was written last (of this working folder, if one is given); nothing if there is none."""
@@ -137,24 +155,38 @@ class SqliteStore:
             NotASession: it is none.
             SessionExists: a session with its id is here already.
         """
-        header = scanned([data]).header
-        if header is None:
+        scan = scanned([data])
+        header = scan.header
+        if header is None or scan.refused:
             raise NotASession("what was given")
-        if self._database.execute("SELECT 1 FROM sessions WHERE id = ?", (header.id,)).fetchone():
+        if self._is_taken(header.id):
             raise SessionExists(f"{self._place(header.id)} exists already")
         store_rows(self._database, header.id, placed(data))
         return header.id
 
-    def give(self, session_id: str) -> bytes:
+    def whole(self, session_id: Path | str) -> bytes:
         """The session as a file, byte for byte.
 
         Raises:
             NotASession: there is none.
         """
-        data = b"".join(SqliteLines(self._database, session_id, "fast", None).blocks())
+        data = b"".join(SqliteLines(self._database, str(session_id), "fast", None).blocks())
         if not data:
-            raise NotASession(self._place(session_id))
+            raise NotASession(self._place(str(session_id)))
         return data
+
+    def import_file(self, source: Path | str, *, cwd: str | None = None, fresh_id: bool = True) -> SessionLog:
+        """A file from elsewhere as a session of this database. `fresh_id`: an id that is taken is replaced.
+
+        Raises:
+            NotASession: no such file, or it is none. Nothing was stored.
+            FolderMissing: its working folder is gone and no other was given. Nothing was stored.
+            SessionExists: its id is taken and must not be replaced.
+        """
+        header, data = arrival(Path(source), cwd)
+        if fresh_id and self._is_taken(header.id):
+            data = with_id(data, self.terms.sources.session_id())
+        return self.open(self.take(data), cwd=cwd)
 
     # -- finding
 
@@ -197,7 +229,7 @@ class SqliteStore:
     # -- inside
 
     def _new(self, header: Header, body: Iterable[bytes] = (), *, at_once: bool = False) -> SessionLog:
-        if self._database.execute("SELECT 1 FROM sessions WHERE id = ?", (header.id,)).fetchone():
+        if self._is_taken(header.id):
             raise SessionExists(f"{self._place(header.id)} exists already; give the session another id")
         data = self.terms.first_lines(header, body)
         free = self._owned(header.id)
@@ -205,6 +237,9 @@ class SqliteStore:
         if at_once:
             lines.begin()
         return new_log(self.terms, lines)
+
+    def _is_taken(self, session_id: str) -> bool:
+        return self._database.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
     def _owned(self, session_id: str) -> Callable[[], None]:
         """Become the owner of a session; what gives it free again.

@@ -17,6 +17,7 @@ from antiphon.session_log.refusals import SessionReadOnly, SessionUnreadable, Se
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, changed INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS sessions_by_change ON sessions (changed);
 CREATE TABLE IF NOT EXISTS facts (session TEXT PRIMARY KEY, changed INTEGER NOT NULL, facts BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS lines (
     session TEXT NOT NULL, start INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (session, start)
@@ -134,9 +135,8 @@ class SqliteLines:
 
     def end_last_line(self) -> None:
         """Put a newline behind a last line that has none: as a line of its own, since stored ones are not touched."""
-        if self._free is not None:
-            self._store([(self._size, b"\n")], sync=False)
-            self._size += 1
+        self._store([(self._size, b"\n")], sync=False)
+        self._size += 1
 
     def replace_with(self, data: bytes) -> None:
         """Put other lines in place of all."""

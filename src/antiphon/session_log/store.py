@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 import msgspec
-from msgspec import UNSET
 
+from antiphon.session_log.arrivals import arrival, require_folder, with_id
 from antiphon.session_log.catalog import Catalog, Hit, Progress, Row
 from antiphon.session_log.disk import Disk, LocalDisk
-from antiphon.session_log.entries import CURRENT_VERSION, Header, header_from_line
+from antiphon.session_log.entries import CURRENT_VERSION, Header
 from antiphon.session_log.file import FileLines
-from antiphon.session_log.line import BYTE_ORDER_MARK, changed, write_value
+from antiphon.session_log.line import write_value
 from antiphon.session_log.lines import Durability
 from antiphon.session_log.log import SessionLog
-from antiphon.session_log.opening import Terms, memory_log, new_log, open_file
-from antiphon.session_log.refusals import FolderMissing, NotASession, SessionUnreadable
+from antiphon.session_log.opening import Terms, memory_session, new_log, open_file
+from antiphon.session_log.port import Access
+from antiphon.session_log.refusals import NotASession, SessionUnreadable
 from antiphon.session_log.stamps import Sources, file_stamp
 
 if TYPE_CHECKING:
     from antiphon.session_log.sqlite import SqliteStore
-
-Access: TypeAlias = Literal["write", "read"]
 
 
 def folder_for(sessions: Path, cwd: str) -> Path:
@@ -73,10 +72,7 @@ class SessionStore:
         self, lines: Iterable[bytes] = (), *, cwd: str | None = None, session_id: str | None = None
     ) -> SessionLog:
         """A session without a file: new, or with given lines. A header among them is kept, older versions upgraded."""
-        given = list(lines)
-        if not given or header_from_line(given[0]) is None:
-            given.insert(0, write_value(self.terms.new_header(cwd=cwd, session_id=session_id)))
-        return memory_log(self.terms, given, (), cwd)
+        return memory_session(self.terms, lines, cwd, session_id)
 
     # -- opening
 
@@ -161,16 +157,23 @@ class SessionStore:
             FolderMissing: its working folder is gone and no other was given. Nothing was copied.
         """
         source = Path(source)
-        header = self._check_folder(source, cwd)
+        header, data = arrival(source, cwd)
         if source.parent.resolve() == self.folder.resolve():
             return self.open(source, cwd=cwd)
-        lines = source.read_bytes().removeprefix(BYTE_ORDER_MARK).split(b"\n")
         if fresh_id and self._is_taken(header.id):
-            at = next(at for at, line in enumerate(lines) if header_from_line(line) is not None)
-            lines[at] = changed(lines[at], {"id": self.terms.sources.session_id()})
+            data = with_id(data, self.terms.sources.session_id())
         path = self._free_path(source)
-        FileLines.pending(self.terms.disk, path, b"\n".join(lines), self.terms.durability).begin_and_close()
+        FileLines.pending(self.terms.disk, path, data, self.terms.durability).begin_and_close()
         return self.open(path, cwd=cwd)
+
+    def whole(self, path: Path | str) -> bytes:
+        """A session file, byte for byte.
+
+        Raises:
+            NotASession: there is none.
+        """
+        arrival(Path(path), "")
+        return Path(path).read_bytes()
 
     # -- finding
 
@@ -207,8 +210,7 @@ class SessionStore:
         header = self._catalog.header_of(path)
         if header is None:
             raise NotASession(path)
-        if cwd is None and header.cwd is not UNSET and not Path(header.cwd).is_dir():
-            raise FolderMissing(path, header.cwd)
+        require_folder(header, path, cwd)
         return header
 
     def _is_taken(self, session_id: str) -> bool:

@@ -37,7 +37,7 @@ KINDS = (
 CODES = {kind: code for code, kind in enumerate(KINDS)}
 ROLE_CODES = {kind.removeprefix("message "): code for code, kind in enumerate(KINDS) if " " in kind}
 UNKNOWN, MESSAGE, MODEL, THINKING = 0, 1, 2, 3
-COMPACTION, EDIT, LABEL, INFO, POSITION = 5, 9, 10, 11, 12
+COMPACTION, CUSTOM, EDIT, LABEL, INFO, POSITION = 5, 7, 9, 10, 11, 12
 USER, ASSISTANT, SYSTEM, TOOL_RESULT = 13, 14, 15, 16
 MESSAGES = frozenset({MESSAGE, USER, ASSISTANT, SYSTEM, TOOL_RESULT})
 

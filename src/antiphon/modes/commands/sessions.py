@@ -17,20 +17,29 @@ from antiphon.modes.tables import cut, table
 from antiphon.resources.paths import places
 from antiphon.session_log.catalog import Row
 from antiphon.session_log.log import SessionLog
+from antiphon.session_log.port import Store
 from antiphon.session_log.store import SessionStore
 from antiphon.session_log.totals import totals
 
 _SHOWN_COLUMNS = 60
+_FLAGS = frozenset(("--all", "--json", "--whole", "--force"))
 
 
 def run(words: Sequence[str], output: Output) -> int:
     """Carry out one of the commands; gives the exit code."""
-    given = read_words(_parser(), words, output)
+    given = read_words(_parser(), _flags_last(words), output)
     if given is None:
         return 0
     where = session_places(places(Path.cwd(), os.environ), os.environ, given.session_dir)
     code: int = given.do(where, given, output)
     return code
+
+
+def _flags_last(words: Sequence[str]) -> list[str]:
+    """The words with flags behind everything else: `argparse` finds no second name behind a flag."""
+    end = words.index("--") if "--" in words else len(words)
+    free, bound = words[:end], words[end:]
+    return [*(w for w in free if w not in _FLAGS), *(w for w in free if w in _FLAGS), *bound]
 
 
 def _parser() -> Words:
@@ -56,6 +65,7 @@ def _parser() -> Words:
     command("repair", _repair, "Make a session fit to go on: old versions, half lines, unanswered calls")
     part = command("export", _export, "A session as a file: .html, .md or .jsonl; - is standard output")
     part.add_argument("target", metavar="FILE", nargs="?", help="default: antiphon-session-ID.html")
+    part.add_argument("--whole", action="store_true", help="every branch, byte for byte (.jsonl or -)")
     part.add_argument("--force", action="store_true", help="write over a file that is there")
     part = command("import", _import, "Copy a session file from elsewhere into this folder's sessions", session=False)
     part.add_argument("file", metavar="FILE")
@@ -117,8 +127,12 @@ def _show(where: SessionPlaces, given: argparse.Namespace, output: Output) -> in
 
 def opened(where: SessionPlaces, found: FoundSession, *, write: bool = False) -> SessionLog:
     """The log of a session that was found, wherever it lies."""
-    store = SessionStore(found.path.parent, cwd=str(where.where.cwd)) if found.path.is_absolute() else where.store()
-    return store.open(found.path, access="write" if write else "read")
+    return store_of(where, found).open(found.path, access="write" if write else "read")
+
+
+def store_of(where: SessionPlaces, found: FoundSession) -> Store:
+    """The store that has a session that was found."""
+    return SessionStore(found.path.parent, cwd=str(where.where.cwd)) if found.path.is_absolute() else where.store()
 
 
 def _check(where: SessionPlaces, given: argparse.Namespace, output: Output) -> int:
@@ -142,6 +156,7 @@ def _repair(where: SessionPlaces, given: argparse.Namespace, output: Output) -> 
     found = find_session(where, given.session)
     with opened(where, found, write=True) as log:
         done = [*map(str, log.report.damages), *log.report.changed_file]
+        log.record_repairs()
         closed = log.close_open_calls()
         if closed:
             done.append(f"{len(closed)} call(s) without a result were closed with an error result")
@@ -154,15 +169,25 @@ def _repair(where: SessionPlaces, given: argparse.Namespace, output: Output) -> 
 
 
 def _export(where: SessionPlaces, given: argparse.Namespace, output: Output) -> int:
-    with opened(where, find_session(where, given.session)) as log:
-        target = given.target or f"antiphon-session-{log.session_id}.html"
+    found = find_session(where, given.session)
+    with opened(where, found) as log:
+        target = given.target or f"antiphon-session-{log.session_id}.{'jsonl' if given.whole else 'html'}"
+        kind = "x.jsonl" if target == "-" else target
+        data = _whole(where, found, kind) if given.whole else exported(log, where, kind)
         if target == "-":
-            output.write(exported(log, where, "x.jsonl"))
+            output.write(data)
             return 0
         path = where.where.cwd / Path(target).expanduser()
-        write_export(path, exported(log, where, target), force=given.force)
+        write_export(path, data, force=given.force)
     output.text(f"{path}\n")
     return 0
+
+
+def _whole(where: SessionPlaces, found: FoundSession, target: str) -> bytes:
+    """All of a stored session, byte for byte."""
+    if Path(target).suffix.lower() != ".jsonl":
+        raise ConfigurationError(f"--whole copies the session file itself; name a file .jsonl instead of {target!r}")
+    return store_of(where, found).whole(found.path)
 
 
 def exported(log: SessionLog, where: SessionPlaces, target: str) -> bytes:
@@ -200,12 +225,8 @@ def write_export(path: Path, data: bytes, *, force: bool) -> None:
 
 
 def _import(where: SessionPlaces, given: argparse.Namespace, output: Output) -> int:
-    store = where.store()
-    if not isinstance(store, SessionStore):
-        output.text(f"{store.take(Path(given.file).expanduser().read_bytes())}\n")
-        return 0
-    with store.import_file(where.where.cwd / Path(given.file).expanduser(), cwd=str(where.where.cwd)) as log:
-        output.text(f"{log.path}\n")
+    with where.store().import_file(where.where.cwd / Path(given.file).expanduser(), cwd=str(where.where.cwd)) as log:
+        output.text(f"{log.path or log.session_id}\n")
     return 0
 
 
