@@ -18,7 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from docs.writing import loop_pages, machine_page, program_pages, requirement_page, value_pages  # noqa: E402
+from docs.writing import (  # noqa: E402
+    loop_pages,
+    machine_page,
+    program_pages,
+    provider_page,
+    requirement_page,
+    value_pages,
+)
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by docs/generate.py. Change what it is made from, then run: python3 dev.py docs -->\n\n"
@@ -30,6 +37,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "machine.md": machine_page.machine,
     "messages.md": value_pages.messages,
     "policy.md": loop_pages.policy,
+    "providers.md": provider_page.providers,
     "public-names.md": program_pages.public_names,
     "requirements.md": requirement_page.requirements,
     "rpc.md": value_pages.rpc,

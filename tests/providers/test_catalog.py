@@ -215,6 +215,34 @@ def test_every_built_in_default_exists_or_is_free_to_choose() -> None:
             assert provider.model(provider.default_model), provider.id
 
 
+NAMED = ("openai", "anthropic", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "cerebras", "together")
+LOCAL = ("ollama", "lmstudio", "vllm", "llamacpp")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_named_provider_has_models_with_prices_and_a_key(name: str) -> None:
+    provider = builtin().provider(name)
+
+    assert provider.keys
+    assert len(provider.models) >= 4
+    assert any(model.cost.input > 0 and model.cost.output > 0 for model in provider.models)
+    assert any(model.reasoning for model in provider.models)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_a_server_of_ones_own_takes_any_model_and_asks_for_no_key(name: str) -> None:
+    found = builtin().find(f"{name}/whatever:7b")
+
+    assert found.model.base_url.startswith("http://127.0.0.1:")
+    assert (found.model.id, found.warning) == ("whatever:7b", None)
+
+
+def test_who_makes_a_model_comes_before_who_passes_it_on() -> None:
+    assert builtin().find("sonnet").model.provider == "anthropic"
+    assert builtin().find("sonnet", usable=lambda provider: provider == "openrouter").model.provider == "openrouter"
+    assert builtin().find("openrouter/anthropic/claude-sonnet-5").model.provider == "openrouter"
+
+
 def test_names_people_write() -> None:
     assert resolve("gpt-4.1").provider == "openai"
     assert resolve("claude-sonnet-4-5").provider == "anthropic"

@@ -1,6 +1,6 @@
 """Which models exist, who serves them, and which one a person means.
 
-The built-in table (`models.json`; prices and limits as published on models.dev, May 2026) is read when first asked for.
+The built-in table (`models.json`; prices and limits as published on models.dev, August 2026) is read when first asked for.
 A program or a settings file adds providers and models, or patches them, with a dict in the form of a `models.json`
 (`Catalog.with_config`). Looking up is pure: the environment comes in as a mapping.
 """
@@ -185,6 +185,8 @@ def _one(text: str, models: list[Model], usable: Callable[[str], bool] | None) -
 def _of_one_provider(text: str, models: list[Model], usable: Callable[[str], bool] | None) -> list[Model]:
     if usable is not None:
         models = [model for model in models if usable(model.provider)] or models
+    if any("/" not in model.id for model in models):  # who makes a model comes before who passes it on
+        models = [model for model in models if "/" not in model.id]
     owners = dict.fromkeys(model.provider for model in models)
     if len(owners) > 1:
         names = [f"{model.provider}/{model.id}" for model in models]
