@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.docs.markdown_pages import PAGES, ROOT, links, name
+from tests.docs.markdown_pages import PAGES, ROOT, blocks, links, name
 
 requirement = pytest.mark.requirement
 EXPLANATION = ROOT / "docs" / "explanation"
@@ -61,6 +61,26 @@ def test_the_reading_route_names_files_that_exist_in_three_passes() -> None:
     assert len(re.findall(r"^## (First|Second|Third) pass", page.read_text(encoding="utf-8"), re.M)) == 3
     assert len(sources) >= 12
     assert all((page.parent / link).resolve().is_file() for link in sources)
+
+
+SNIPPETS_NOT_NEEDED = {"questions.md", "reading-route.md", "no-io-in-the-core.md", "leash.md"}
+
+
+def test_every_explanation_cites_a_test_and_those_of_the_guide_run_something() -> None:
+    """`test_snippets.py` runs what is found here and compares what it prints."""
+    pages = sorted(EXPLANATION.glob("*.md"))
+    assert [page.name for page in pages if not TEST.search(page.read_text(encoding="utf-8"))] == []
+    silent = {page.name for page in pages if not any(block.note == "output" for block in blocks(page))}
+    assert silent == SNIPPETS_NOT_NEEDED
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.is_relative_to(ROOT / "docs")]
+
+    listed_elsewhere = ("decisions/", "course/chapter-", "course/glossary", "course/questions", "course/reading")
+    missing = [page for page in pages if f" {page}\n" not in navigation]
+    assert [page for page in missing if not page.startswith(listed_elsewhere)] == []
 
 
 @requirement("S3-110")
