@@ -23,7 +23,7 @@ KEYS = """{
     "openai": { "apiKey": "$WORK_OPENAI_KEY" },
     "anthropic": { "apiKey": "!pass show anthropic" },
     "workbench": {
-      "baseUrl": "http://192.168.1.5:8000/v1",
+      "baseUrl": "http://127.0.0.1:9000/v1",
       "api": "openai-completions",
       "local": true,
       "models": [{ "id": "small", "contextWindow": 8192, "maxTokens": 1024, "compat": { "emulatedTools": "guided" } }]
@@ -69,7 +69,13 @@ def providers() -> str:
 
 def _row(provider: Provider) -> tuple[str, ...]:
     keys = " or ".join(map(code, provider.keys)) or "none"
-    return (code(provider.id), provider.api, provider.base_url, keys, str(len(provider.models) or "any"))
+    return (
+        code(provider.id),
+        provider.api,
+        code(provider.base_url.removeprefix("https://")),
+        keys,
+        str(len(provider.models) or "any"),
+    )
 
 
 def _default(item: Any) -> str:
