@@ -372,6 +372,8 @@ def test_hidden_and_protected_names(inside: Path) -> None:
 def test_hard_links_may_be_allowed(inside: Path) -> None:
     os.link(inside / "a.txt", inside / "h")
     files = ConfinedFiles(PathPolicy(writable=(str(inside),), hard_links=True))
+    with pytest.raises(PathRefused, match="second name"):
+        files.append(f"{inside}/h", b"more")
     assert content(files, f"{inside}/h") == b"plain"
     files.close()
 

@@ -78,7 +78,7 @@ OPTIONS: tuple[Option, ...] = (
         "--sandbox",
         None,
         "value",
-        "fence for commands: off, workspace, offline, readonly",
+        "fence for commands and file tools: off, workspace, offline, readonly",
         "WORD",
         choices=("off", "workspace", "offline", "readonly"),
     ),

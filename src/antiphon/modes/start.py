@@ -36,7 +36,7 @@ from antiphon.session.model_access import FileModels, load_models
 from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session.services import LoadedServices, load_services
 from antiphon.session_log.log import SessionLog
-from antiphon.tools.port import Processes
+from antiphon.tools.port import Files, Processes
 
 
 @final
@@ -51,6 +51,7 @@ class House:
     places: SessionPlaces
     models: FileModels
     processes: Processes
+    files: Files
     trusted: dict[str, TrustDecision]
     current: LoadedServices | None = None
     session: AgentSession | None = None
@@ -69,6 +70,7 @@ class House:
             trust=self._trust(places(log.cwd, self.environ)),
             models=self.models,
             processes=self.processes,
+            files=self.files,
             environment=self._variables,
         )
         wish = model_wish(self.plan, self.models, found.loaded.settings.settings)
@@ -124,6 +126,7 @@ class House:
             trust=self._trust(places(session.cwd, self.environ)),
             models=self.models,
             processes=self.processes,
+            files=self.files,
         )
         self.current = found
         session.refresh_context(found.services.resources)
@@ -183,7 +186,8 @@ def start(plan: Plan, output: Output, person: Person | None, cwd: str) -> tuple[
         output.say("there is no session of this folder yet, so a new one begins\n")
     try:
         models = load_models(where, environ)
-        house = House(plan, output, person, environ, found, models, _processes(plan, where, log.cwd), trusted={})
+        processes, files = _confined(plan, where, log.cwd)
+        house = House(plan, output, person, environ, found, models, processes, files, trusted={})
         session = house.make(log)
         _use_proxy(house)
         if plan.name is not None:
@@ -237,16 +241,17 @@ def _wanted(plan: Plan, wish: ModelWish) -> Wanted:
     )
 
 
-def _processes(plan: Plan, where: Places, cwd: str) -> Processes:
-    """What runs commands: children that do not outlive us, whatever happens, behind the fence that was asked for."""
+def _confined(plan: Plan, where: Places, cwd: str) -> tuple[Processes, Files]:
+    """Processes and files behind the fence that was asked for; the children do not outlive us, whatever happens."""
     from antiphon.tools.process import LocalProcesses
     from antiphon.tools.process_records import end_left_behind
-    from antiphon.tools.sandbox import confined
+    from antiphon.tools.sandbox import confined, confined_files
 
     folder = str(where.agent / "processes")
     if os.path.isdir(folder):
         end_left_behind(folder)
-    return confined(LocalProcesses(state_folder=folder, guard=True), plan.sandbox, cwd)
+    processes = confined(LocalProcesses(state_folder=folder, guard=True), plan.sandbox, cwd)
+    return processes, confined_files(plan.sandbox, cwd)
 
 
 def _use_proxy(house: House) -> None:

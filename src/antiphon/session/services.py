@@ -28,7 +28,7 @@ from antiphon.session.ports import ContextFile, Resources, SkillInfo, TemplateIn
 from antiphon.session.retry import RetrySettings
 from antiphon.session.settings import CompactionOverride, SessionSettings
 from antiphon.session_log.compaction import CompactionSettings
-from antiphon.tools.port import Processes, Workspace
+from antiphon.tools.port import Files, Processes, Workspace
 
 NEVER_MS = 10**9
 """So long may a stream be silent if the settings say that it may be silent for ever (eleven days)."""
@@ -53,12 +53,13 @@ def load_services(
     trust: TrustDecision | None = None,
     models: FileModels | None = None,
     processes: Processes | None = None,
+    files: Files | None = None,
     environment: Callable[[], Mapping[str, str | None]] = dict,
 ) -> LoadedServices:
     """Read everything for work in a folder. A project that nobody trusts has no say; see `resources/trust`.
 
-    `models`: those read before; `processes`: what runs commands (default: plain children of this process);
-    `environment`: further variables of commands.
+    `models`: those read before; `processes`: what runs commands (default: plain children of this process); `files`:
+    what tools read and change (default: whatever this process may); `environment`: further variables of commands.
     """
     environ = os.environ if environ is None else environ
     where = places(cwd, environ)
@@ -70,7 +71,7 @@ def load_services(
         models=models,
         settings=session_settings(loaded.settings.settings, environ),
         resources=session_resources(loaded),
-        workspace=_workspace(where, processes),
+        workspace=_workspace(where, processes, files),
         environment=environment,
         persist=_persist(where),
         default_model=models.default_model(),
@@ -79,10 +80,10 @@ def load_services(
     return LoadedServices(services, loaded, models)
 
 
-def _workspace(where: Places, processes: Processes | None) -> Workspace:
+def _workspace(where: Places, processes: Processes | None, files: Files | None) -> Workspace:
     from antiphon.tools.workspace import LocalWorkspace
 
-    return LocalWorkspace(where.cwd, processes=processes)
+    return LocalWorkspace(where.cwd, processes=processes, files=files)
 
 
 def _persist(where: Places) -> Callable[[str, Any], None]:

@@ -15,8 +15,8 @@ open folder. Whoever puts a link in place in between makes the step fail instead
 | names or paths beyond the system's limits | the system's error |
 | special names (`hidden`, `protected`) | compared part by part, without regard to case |
 
-Nothing is confined unless a host makes a workspace with `ConfinedFiles`, and commands are not confined by this at all:
-that takes a sandbox.
+Nothing is confined unless a host makes a workspace with `ConfinedFiles`. Commands open files themselves, so the kernel
+must hold them: `sandbox.py` puts both behind one word.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PathPolicy:
     """Which folders tools may use. `writable` ones may be read as well; `readable` ones may only be read.
 
     `hidden`: names that are neither read nor written, wherever they stand in a path. `protected`: names that may be
-    read only. `hard_links`: also read files that have a second name, which may be outside.
+    read only. `hard_links`: also read files that have a second name, which may be outside; they are never extended.
     """
 
     writable: tuple[str, ...]
@@ -82,6 +82,7 @@ class ConfinedFiles:
         if os.open not in os.supports_dir_fd or not _NOFOLLOW:
             raise ConfigurationError("confining files needs descriptors of folders, which this system does not have")
         self._policy = policy
+        self._one_name = not policy.hard_links
         self._durable = durable
         self._step = step
         self._hidden = frozenset(name.casefold() for name in policy.hidden)
@@ -151,21 +152,21 @@ class ConfinedFiles:
             if write and folded in self._protected:
                 raise PathRefused(path, f"{name} may not be changed by tools")
 
-    def _admit(self, found: os.stat_result, path: str, *, in_place: bool = True) -> None:
-        """Refuse what is no plain file or folder, and plain files that may have a name outside."""
+    def _admit(self, found: os.stat_result, path: str, *, one_name: bool) -> None:
+        """Refuse what is no plain file or folder, and, if it must have `one_name`, files that may have one outside."""
         if found.st_dev in self._virtual:
             raise PathRefused(path, "it belongs to a virtual file system")
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             raise PathRefused(path, "it is a pipe, a device or a socket")
-        if in_place and stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not self._policy.hard_links:
+        if one_name and stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
             raise PathRefused(path, "it has a second name (hard link), which may be outside")
 
-    def _admit_target(self, place: Place, path: str, *, in_place: bool) -> None:
+    def _admit_target(self, place: Place, path: str, *, one_name: bool) -> None:
         """The same for a file that may not exist yet: then its folder is what counts."""
         try:
-            self._admit(_look(place, path), path, in_place=in_place)
+            self._admit(_look(place, path), path, one_name=one_name)
         except FileNotFoundError:
-            self._admit(os.stat(".", dir_fd=place.folder), path)
+            self._admit(os.stat(".", dir_fd=place.folder), path, one_name=False)
 
     # -- the port -------------------------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class ConfinedFiles:
 
     def scan(self, path: str) -> Iterable[Entry]:
         with self._place(path) as place:
-            self._admit(_look(place, path), path)
+            self._admit(_look(place, path), path, one_name=self._one_name)
             folder = _open(place, os.O_RDONLY | os.O_DIRECTORY, path)
             try:
                 return [one for one in entries_of(folder) if one.name.casefold() not in self._hidden]
@@ -188,10 +189,11 @@ class ConfinedFiles:
 
     def open(self, path: str, *, stopped: Callable[[], bool] = never) -> LocalReader:
         with self._place(path) as place:
-            self._admit(_look(place, path), path)  # before opening: to open a device can have effects
+            # Before opening: to open a device can have effects.
+            self._admit(_look(place, path), path, one_name=self._one_name)
             descriptor = _open(place, os.O_RDONLY | os.O_NONBLOCK, path)
             try:
-                self._admit(os.fstat(descriptor), path)
+                self._admit(os.fstat(descriptor), path, one_name=self._one_name)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -199,23 +201,23 @@ class ConfinedFiles:
 
     def check_access(self, path: str, *, write: bool = False) -> None:
         with self._place(path, write=write) as place:
-            self._admit(_look(place, path), path)
+            self._admit(_look(place, path), path, one_name=self._one_name)
             wanted = os.R_OK | (os.W_OK if write else 0)
             if not os.access(place.name, wanted, dir_fd=place.folder, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     def replace(self, path: str, chunks: Iterable[bytes], *, commit: Callable[[], bool] = always) -> bool:
         with self._place(path, write=True) as place:
-            self._admit_target(place, path, in_place=False)
+            self._admit_target(place, path, one_name=False)
             return replace_file(place, chunks, commit=commit, durable=self._durable, step=self._step, only_regular=True)
 
     def append(self, path: str, content: bytes) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
         with self._place(path, write=True) as place:
-            self._admit_target(place, path, in_place=True)
+            self._admit_target(place, path, one_name=True)
             descriptor = _open(place, flags, path)
             try:
-                self._admit(os.fstat(descriptor), path)
+                self._admit(os.fstat(descriptor), path, one_name=True)
                 return write_all(descriptor, content)
             finally:
                 os.close(descriptor)

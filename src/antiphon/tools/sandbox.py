@@ -1,11 +1,15 @@
-"""Commands confined to what they need, chosen by one word. Off unless a host asks for it.
+"""Commands and file tools confined to what they need, chosen by one word.
+
+Off unless a host asks for it: commands keep caches and settings all over a home folder, many a system forbids what a
+fence is made of, and a fence that is there on one machine and not on the next is believed in where there is none.
 
 * `off`: commands may do what the user may.
 * `workspace`: they read everything and write in the working folder, the temporary folder and what the host adds.
 * `offline`: the same without network.
 * `readonly`: they write nowhere but in a temporary folder of their own, and have no network.
 
-Done by bubblewrap (`bwrap`) where it is installed and works. In its process namespace nothing outlives its command.
+File tools go through `confined_files`, which opens folders one below the other and judges what is open. Commands are
+confined by bubblewrap (`bwrap`) where it is installed and works. In its process namespace nothing outlives its command.
 Else by the kernel's Landlock, which can do `workspace` only, and watches over contents and names: mode, owner and times
 of a user's own files can still be changed anywhere. Of a superuser's rights only those over files are left, since the
 one to mount would open the fence. A confined command still sees the environment variables
@@ -32,7 +36,9 @@ from msgspec.structs import replace
 from antiphon.core.ports import AbortSignal
 from antiphon.errors import ConfigurationError
 from antiphon.tools import sandbox_landlock
-from antiphon.tools.port import Command, CommandEnd, Processes
+from antiphon.tools.local_files import LocalFiles
+from antiphon.tools.path_policy import ConfinedFiles, PathPolicy
+from antiphon.tools.port import Command, CommandEnd, Files, Processes
 
 Confinement: TypeAlias = Literal["off", "workspace", "offline", "readonly"]
 Fence: TypeAlias = Callable[[Command], Command]
@@ -54,7 +60,7 @@ def confined(
         return processes
     if word not in CONFINEMENTS:
         raise ConfigurationError(f"unknown sandbox {word!r}; use one of: {', '.join(CONFINEMENTS)}")
-    folders = tuple(dict.fromkeys(os.path.realpath(each) for each in (folder, tempfile.gettempdir(), *writable)))
+    folders = _folders(folder, writable)
     program = bubblewrap if bubblewrap is not None else find_bubblewrap()
     if program is not None and bubblewrap_works(program):
         return _Fenced(processes, _Bubblewrap(program, word, folders))
@@ -69,6 +75,22 @@ def confined(
             "install the package bubblewrap, or use 'off'"
         )
     return _Fenced(processes, _Landlock(folders))
+
+
+def confined_files(word: str, folder: str, *, writable: Sequence[str] = ()) -> Files:
+    """The files for tools beside the processes of `confined`: all may be read, the same folders be changed.
+
+    Raises:
+        ConfigurationError: this system cannot open files relative to folders.
+    """
+    if word == "off":
+        return LocalFiles()
+    folders = () if word == "readonly" else tuple(filter(os.path.isdir, _folders(folder, writable)))
+    return ConfinedFiles(PathPolicy(writable=folders, readable=(os.sep,), hard_links=True))
+
+
+def _folders(folder: str, writable: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(os.path.realpath(each) for each in (folder, tempfile.gettempdir(), *writable)))
 
 
 @dataclass(frozen=True, slots=True)
