@@ -60,6 +60,8 @@ class _Copying:
             self._page(page)
         for page in (self._root / "CHANGELOG.md", self._root / "CONTRIBUTING.md"):
             self._page(page)
+        for sheet in sorted((self._root / "docs").glob("*.css")):
+            self._write(self._into / sheet.name, sheet.read_text(encoding="utf-8"))
 
     def _page(self, page: Path) -> Path:
         """A Markdown page, copied once; gives where it lies now."""

@@ -35,3 +35,4 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path, capsys: pytest.Capt
     loaded = re.findall(r'<(?:script|img|link rel="(?:stylesheet|icon|preconnect)")[^>]*(?:src|href)="([^"]+)"', page)
     assert [url for url in loaded if url.startswith(("http", "//"))] == []
     assert (tmp_path / "site" / "reference" / "events.html").is_file()
+    assert 'site.css"' in page and (tmp_path / "site" / "site.css").is_file()
