@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,17 @@ def test_every_explanation_cites_a_test_and_those_of_the_guide_run_something() -
     assert [page.name for page in pages if not TEST.search(page.read_text(encoding="utf-8"))] == []
     silent = {page.name for page in pages if not any(block.note == "output" for block in blocks(page))}
     assert silent == SNIPPETS_NOT_NEEDED
+
+
+def test_the_tour_shows_every_room_and_every_extra_has_its_reason() -> None:
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    floors = "".join(line for line in tour.split("\n") if line.startswith("|"))
+    rooms = [path.parent.name for path in (ROOT / "src" / "antiphon").glob("*/__init__.py")]
+    assert [room for room in rooms if f"`{room}`" not in floors] == []
+
+    decision = (ROOT / "docs" / "decisions" / "0003-few-dependencies.md").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [extra for extra in extras if f"`{extra}`" not in decision] == []
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
