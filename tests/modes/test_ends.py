@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.modes.children import NOTHING, SIGNALS, Place, run, served, shell, started
-from tests.providers.fake_server import Answer, Break
+from tests.providers.fake_server import Answer, Break, Flood
 
 
 async def until(condition: object) -> None:
@@ -112,6 +112,46 @@ async def test_a_slow_reader_slows_the_run(place: Place) -> None:
         assert (await child.done()).code == 0
         assert len(server.seen) == 2
     os.close(reading)
+
+
+@pytest.mark.parametrize("mode", ["json", pytest.param("rpc", marks=pytest.mark.slow)])
+async def test_an_endless_answer_waits_for_its_reader(place: Place, mode: str) -> None:
+    """Nobody reads: the provider is not read either, so nothing piles up. Once somebody does, it goes on."""
+    flood = Flood("word " * 200)
+    reading, writing = os.pipe()
+    arguments = ("--mode", "rpc") if mode == "rpc" else ("--mode", "json", "go")
+    async with served(place, flood), started(place, *arguments, stdout=writing) as child:
+        os.close(writing)
+        if mode == "rpc":
+            await child.write({"type": "prompt", "message": "go"})
+        else:
+            child.close_stdin()
+        await until(lambda: flood.times > 0)
+        at = await standstill(flood)
+        assert at * len(flood.words) < 20_000_000, "buffers of sockets and pipes, not more"
+        status = Path("/proc", str(child.process.pid), "status").read_text()
+        resident_kb = int(next(line.split()[1] for line in status.split("\n") if line.startswith("VmRSS")))
+        assert resident_kb < 200_000
+        os.set_blocking(reading, False)
+
+        def read_on() -> bool:
+            with suppress(BlockingIOError):
+                os.read(reading, 1 << 20)
+            return flood.times > at + 50
+
+        await until(read_on)
+        child.send(signal.SIGTERM)
+        assert (await child.done(10)).code == 143
+    os.close(reading)
+
+
+async def standstill(flood: Flood) -> int:
+    """Returns how much was sent when no more is taken."""
+    before = -1
+    while before != flood.times:
+        before = flood.times
+        await asyncio.sleep(0.3)
+    return before
 
 
 @pytest.mark.parametrize("mode", ["print", "json"])

@@ -76,7 +76,15 @@ class Hold:
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-Step = Answer | Refuse | Drop | Break | Hold
+@dataclass
+class Flood:
+    """An answer that does not end: its first words come again and again, as long as somebody takes them."""
+
+    words: str
+    times: int = 0
+
+
+Step = Answer | Refuse | Drop | Break | Hold | Flood
 
 
 @dataclass
@@ -164,6 +172,8 @@ class FakeServer:
         if isinstance(step, Refuse):
             await self._refuse(writer, seen.api, step)
             return True
+        if isinstance(step, Flood):
+            return await self._flood(writer, step, seen)
         answer = step.answer if isinstance(step, Break | Hold) else step
         events = list(self._events(seen.api, answer, seen.body))
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -184,6 +194,14 @@ class FakeServer:
         writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True
+
+    async def _flood(self, writer: asyncio.StreamWriter, step: Flood, seen: Seen) -> bool:
+        first, words = list(self._events(seen.api, Answer(text=step.words * 2), seen.body))[:2]
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        await self._write(writer, first)
+        while True:
+            await self._write(writer, words)
+            step.times += 1
 
     def _take(self, path: str, headers: dict[str, str], data: bytes) -> tuple[Step, Seen]:
         route = path.split("?")[0]

@@ -107,7 +107,7 @@ def _work(plan: Plan, output: Output) -> int:
         from antiphon.modes.list_models import list_models
 
         return list_models(plan, output)
-    gc.disable()  # until the conversation begins: what is loaded is no garbage, looking for some takes a tenth of a start
+    gc.disable()  # until the conversation begins: looking for garbage in what is loaded takes a tenth of a start
     from antiphon.modes.conversation import converse
 
     return converse(plan, output)
