@@ -53,6 +53,7 @@ from antiphon.modes.options import OPTIONS, help_text
         (["-na"], {"approve": False}),
         (["--max-turns", "3", "--max-cost", "0.5", "--max-seconds=9"], {"max_turns": 3, "max_cost": 0.5}),
         (["--max-tool-calls", "2", "--max-tokens", "1000"], {"max_tool_calls": 2, "max_tokens": 1000}),
+        (["--no-progress", "5"], {"no_progress": 5}),
         (["--keep-going", "-h", "-v"], {"keep_going": True, "help": True, "version": True}),
         (["--export", "a.jsonl", "out.html"], {"export": "a.jsonl", "messages": ["out.html"]}),
         (["写一首诗", "@文件.txt"], {"messages": ["写一首诗"], "files": ["文件.txt"]}),

@@ -53,3 +53,12 @@ async def test_an_empty_answer_is_no_silent_success(place: Place) -> None:
         done = await run(place, "-p", "hi")
     assert (done.code, done.out) == (1, b"")
     assert len(done.error_lines) == 1
+
+
+async def test_a_model_that_gets_nowhere_is_stopped(place: Place) -> None:
+    script = [Answer(calls=(("read", {"path": f"src/{n}.py"}),)) for n in range(9)]
+    async with served(place, *script) as server:
+        done = await run(place, "-p", "--no-progress", "3", "go")
+        assert len(server.seen) == 4
+    assert (done.code, done.out) == (1, b"")
+    assert "no_progress = 3" in done.err

@@ -31,7 +31,7 @@ from antiphon.core.wire import JsonObject, Wire
 CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
 ChangeSource: TypeAlias = Literal["set", "cycle", "restore", "extension"]
 ReplacementReason: TypeAlias = Literal["startup", "new", "resume", "fork", "reload"]
-BudgetName: TypeAlias = Literal["turns", "tool_calls", "tokens", "cost", "seconds"]
+BudgetName: TypeAlias = Literal["turns", "tool_calls", "tokens", "cost", "seconds", "progress"]
 
 
 @final

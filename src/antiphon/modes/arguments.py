@@ -68,6 +68,7 @@ class Plan:
     max_tokens: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
+    no_progress: int | None = None
     offline: bool = False
     verbose: bool = False
     help: bool = False

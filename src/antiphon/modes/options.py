@@ -99,6 +99,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("limits", "--max-tokens", None, "count", "stop after this many tokens", "N"),
     Option("limits", "--max-cost", None, "number", "stop after this many US dollars", "USD"),
     Option("limits", "--max-seconds", None, "number", "stop after this time", "S"),
+    Option("limits", "--no-progress", None, "count", "stop after this many failures that teach nothing new", "N"),
     Option("other", "--offline", None, "nothing", "no network use that nobody asked for"),
     Option("other", "--verbose", None, "nothing", "say more at start"),
     Option("other", "--help", "-h", "nothing", "show this text"),

@@ -229,6 +229,7 @@ def _wanted(plan: Plan, wish: ModelWish) -> Wanted:
         max_tokens=plan.max_tokens,
         max_cost=plan.max_cost,
         max_seconds=plan.max_seconds,
+        no_progress=plan.no_progress,
     )
     return Wanted(
         model=wish.model,

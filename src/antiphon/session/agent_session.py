@@ -151,6 +151,7 @@ class AgentSession:
             LimitStillReached: the budget is used up.
         """
         self._budget.before_run()
+        self._run_hooks.is_stuck = self._budget.is_stuck if self._budget.watches_progress else None
         self._run_hooks.install()
 
     # -- what it is -----------------------------------------------------------------------------------------------

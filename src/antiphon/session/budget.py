@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias, final
 
 from msgspec import UNSET, structs
 
-from antiphon.core.limits import NOTHING_USED, Tally, reached
+from antiphon.core.content import ToolCall
+from antiphon.core.limits import NOTHING_USED, LimitReached, Tally, reached
 from antiphon.core.limits import Budget as Ledger
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, ToolResultMessage, calls_of, host_message
 from antiphon.core.policy import EndReason, RunLimits
@@ -22,6 +23,7 @@ from antiphon.core.usage import Usage, add_usage, total_tokens
 from antiphon.errors import LimitStillReached
 from antiphon.loop.outcome import RunOutcome
 from antiphon.session.conversation import Conversation
+from antiphon.session.progress import Progress
 from antiphon.session_log.totals import Totals
 
 Scope: TypeAlias = Literal["prompt", "session"]
@@ -33,32 +35,40 @@ _NAMES: dict[EndReason, BudgetName] = {
     "max_tokens": "tokens",
     "max_cost": "cost",
     "deadline": "seconds",
+    "no_progress": "progress",
 }
-NAMES: tuple[BudgetName, ...] = ("turns", "tool_calls", "tokens", "cost", "seconds")
+NAMES: tuple[BudgetName, ...] = ("turns", "tool_calls", "tokens", "cost", "seconds", "progress")
 _UNITS: dict[BudgetName, str] = {
     "turns": "turns",
     "tool_calls": "tool calls",
     "tokens": "tokens",
     "cost": "USD",
     "seconds": "seconds",
+    "progress": "failures in a row",
 }
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Bounds of a prompt, or of a whole session; `None` is no bound. `soft`: the part after which the model is told."""
+    """Bounds of a prompt, or of a whole session; `None` is no bound. `soft`: the part after which the model is told.
+
+    `no_progress`: so many failures in a row that teach nothing new (`session/progress`).
+    """
 
     max_turns: int | None = None
     max_tool_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
+    no_progress: int | None = None
     soft: float = 0.8
     scope: Scope = "prompt"
 
     def __post_init__(self) -> None:
         self.limits()
+        if self.no_progress is not None and self.no_progress < 1:
+            raise ValueError(f"no_progress must be at least 1, not {self.no_progress}")
         if not 0 < self.soft <= 1:
             raise ValueError(f"soft must be above 0 and at most 1, not {self.soft}")
 
@@ -88,6 +98,8 @@ class BudgetKeeper:
         self._began: float | None = None
         self._told: set[BudgetName] = set()
         self._reserved: list[RunLimits] = []
+        self._progress = Progress()
+        self._calls: dict[str, ToolCall] = {}
 
     def set(self, budget: Budget | None, totals: Totals) -> None:
         """Another budget, from the next request on. `totals`: what the session has used, for one of scope session."""
@@ -104,6 +116,7 @@ class BudgetKeeper:
 
     def new_prompt(self) -> None:
         """A prompt was accepted: what is counted by prompts begins anew."""
+        self._progress = Progress()
         if self.budget is None or self.budget.scope == "prompt":
             self._ledger = Ledger()
             self._seconds = 0.0
@@ -124,6 +137,9 @@ class BudgetKeeper:
             raise LimitStillReached(f"the budget is used up: {limit.name} {limit.reached:g} of {limit.allowed:g}")
         if limits.max_seconds is not None and self._seconds >= limits.max_seconds:
             raise LimitStillReached(f"the budget is used up: {self._seconds:g} of {limits.max_seconds:g} seconds")
+        if self.is_stuck():
+            allowed, used = self._figures("progress")
+            raise LimitStillReached(f"the work gets nowhere: {used:g} of {allowed:g} failures in a row taught nothing")
 
     def before_run(self) -> None:
         """Give the agent the limits of its next run.
@@ -143,19 +159,31 @@ class BudgetKeeper:
         self._live = self._ledger.used
         self._began = self._c.clock.monotonic()
 
-    def after_run(self, outcome: RunOutcome) -> None:
-        """Count the time, and say if the work had to stop."""
+    @property
+    def watches_progress(self) -> bool:
+        return self.budget is not None and self.budget.no_progress is not None
+
+    def is_stuck(self) -> bool:
+        """Does the work get nowhere?"""
+        allowed, used = self._figures("progress")
+        return self.watches_progress and used >= allowed
+
+    def after_run(self, outcome: RunOutcome) -> RunOutcome:
+        """Count the time, and say if the work had to stop; gives the outcome with the bound that ended it."""
         if self._began is not None:
             self._seconds += self._c.clock.monotonic() - self._began
             self._began = None
         self._live = self._ledger.used
         if self.budget is None:
-            return
+            return outcome
+        if outcome.reason == "ended_by_host" and self.is_stuck():
+            limit = LimitReached("no_progress", *self._figures("progress"))
+            outcome = structs.replace(outcome, reason="no_progress", limit=limit)
         name: EndReason | None = outcome.reason if outcome.reason in _NAMES else None
-        if name is None:
-            return
-        allowed, used = self._figures(_NAMES[name])
-        self._c.emit(BudgetReached(name=_NAMES[name], hard=True, allowed=allowed, used=used))
+        if name is not None:
+            allowed, used = self._figures(_NAMES[name])
+            self._c.emit(BudgetReached(name=_NAMES[name], hard=True, allowed=allowed, used=used))
+        return outcome
 
     def charge(self, usage: Usage) -> None:
         """Count what was used outside of runs, such as by a summary."""
@@ -170,14 +198,19 @@ class BudgetKeeper:
             return
         tally = self._live
         if type(message) is AssistantMessage:
+            self._calls = {call.id: call for call in calls_of(message)}
             self._live = structs.replace(
                 tally,
                 turns=tally.turns + 1,
                 tool_calls=tally.tool_calls + len(calls_of(message)),
                 usage=add_usage(tally.usage, message.usage),
             )
-        elif type(message) is ToolResultMessage and message.usage is not UNSET:
-            self._live = structs.replace(tally, usage=add_usage(tally.usage, message.usage))
+        elif type(message) is ToolResultMessage:
+            call = self._calls.get(message.tool_call_id)
+            if call is not None and self.watches_progress:
+                self._progress.note(call, message)
+            if message.usage is not UNSET:
+                self._live = structs.replace(tally, usage=add_usage(tally.usage, message.usage))
 
     def notices(self) -> list[Message]:
         """What the model is told before a further turn: once, when the soft mark of a bound is passed."""
@@ -207,6 +240,7 @@ class BudgetKeeper:
             "tokens": (limits.max_tokens, total_tokens(live.usage)),
             "cost": (limits.max_cost, live.usage.cost.total),
             "seconds": (limits.max_seconds, self._seconds + running),
+            "progress": (None if self.budget is None else self.budget.no_progress, self._progress.without_news),
         }
         allowed, used = table[name]
         return (0.0 if allowed is None else float(allowed)), float(used)
@@ -253,6 +287,12 @@ def _tally_of(totals: Totals) -> Tally:
 
 
 def _notice(name: BudgetName, allowed: float, used: float, timestamp: int) -> HostMessage:
+    if name == "progress":
+        text = (
+            f"Note: the last {used:g} failures taught nothing that was not known before. After {allowed:g} the work is "
+            "stopped. Do something else, or say what stands in the way."
+        )
+        return host_message("custom", customType=NOTICE, content=text, display=True, timestamp=timestamp)
     text = (
         f"Note on the budget of this work: {used:g} of {allowed:g} {_UNITS[name]} are used. When it is used up the "
         "work is stopped. Finish what matters most, and say what is left to do."

@@ -31,14 +31,14 @@ Begin: TypeAlias = Callable[[], Awaitable[RunOutcome]]
 
 @final
 class Driver:
-    """Drives one conversation. `around_run` are called before and after every low-level run."""
+    """Drives one conversation. `before_run`, `after_run`: called around every low-level run; the second judges it."""
 
     def __init__(self, conversation: Conversation, narrator: Narrator, compactor: Compactor) -> None:
         self._c = conversation
         self._narrator = narrator
         self._compactor = compactor
         self.before_run: Callable[[], None] = _nothing
-        self.after_run: Callable[[RunOutcome], None] = _nothing_after
+        self.after_run: Callable[[RunOutcome], RunOutcome] = _unchanged
         self.prompt_patch: Callable[[], SystemMessage | None] = _nothing
         self._outcome: RunOutcome | None = None
         self._messages: list[Message] = []
@@ -90,10 +90,9 @@ class Driver:
             self.before_run()
         except LimitStillReached:
             return phases.RunEnded(stop=True, aborted=c.is_stopped)
-        outcome = await begin()
+        outcome = self.after_run(await begin())
         self._outcome = outcome
         self._messages += outcome.new_messages
-        self.after_run(outcome)
         c.refresh()
         plan, self._narrator.plan = self._narrator.plan, None
         return phases.RunEnded(
@@ -293,8 +292,8 @@ def _nothing() -> None:
     return None
 
 
-def _nothing_after(_outcome: RunOutcome) -> None:
-    return None
+def _unchanged(outcome: RunOutcome) -> RunOutcome:
+    return outcome
 
 
 PERFORM: dict[type, Callable[[Driver, Any], Awaitable[phases.Input | None]]] = {

@@ -62,6 +62,8 @@ class RunHooks:
         """Asked about every call that extensions let pass."""
         self.notices: Callable[[], Sequence[Message]] = _no_messages
         """What the model has to be told before a further turn."""
+        self.is_stuck: Callable[[], bool] | None = None
+        """Does the work get nowhere? Asked behind the results of a turn; none: nobody wants to know."""
         self.override: Callable[[AfterToolCall], AfterOverride | None] = _no_override
         """What is to be changed in a result besides what extensions want."""
 
@@ -75,7 +77,7 @@ class RunHooks:
         agent.get_api_key = self._c.models.api_key
         agent.prepare_request = self.prepare_request
         agent.prepare_next_turn = self.prepare_next_turn
-        agent.finish_turn = self.finish_turn if hooks.turn_end else None
+        agent.finish_turn = self.finish_turn if hooks.turn_end or self.is_stuck else None
         rewrites = hooks.context or hooks.context_with_system or self.forced_prompt
         agent.transform_context = self.transform_context if rewrites else None
         agent.before_tool_call = self.before_tool_call if hooks.tool_call or self.gate else None
@@ -120,8 +122,10 @@ class RunHooks:
     # -- between turns --------------------------------------------------------------------------------------------
 
     async def finish_turn(self, turn: Turn, _signal: AbortSignal) -> TurnDecision:
-        """Extensions may store entries and ask for more."""
+        """Work that gets nowhere ends here; extensions may store entries and ask for more."""
         c = self._c
+        if self.is_stuck is not None and turn.tool_results and self.is_stuck():
+            return "end"
         if c.hooks.turn_end is None:
             return None
         given = TurnGiven(turn.message, turn.tool_results, c.log.leaf_id)
