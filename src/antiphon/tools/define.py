@@ -252,7 +252,8 @@ def _key(function: Callable[..., Any]) -> Any:
     if code is None or any(isinstance(a, str) and a not in _SAME_EVERYWHERE for a in annotations.values()):
         return None
     defaults = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
-    key = (code, function.__doc__, tuple(annotations.items()), defaults, inspect.unwrap(function) is function)
+    kinds = tuple(map(type, (*(defaults[0] or ()), *(value for _, value in defaults[1]))))  # 1 equals True
+    key = (code, function.__doc__, tuple(annotations.items()), defaults, kinds, inspect.unwrap(function) is function)
     try:
         hash(key)
     except TypeError:
