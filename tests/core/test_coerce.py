@@ -96,6 +96,7 @@ def test_single_types(kind: str, value: Any, converted: Any) -> None:
         (["integer", "null"], "5", 5),
         (["integer", "null"], "5.5", "5.5"),
         (["integer", "null"], "", None),
+        (["integer", "null"], " ", " "),
         (["integer", "null"], 3.0, 3),
         (["integer", "boolean"], None, 0),
         (["number", "string"], True, 1),
@@ -147,6 +148,15 @@ def test_unions_keep_what_a_branch_accepts_and_else_take_the_first_that_fits() -
     assert member(number_or_list, "x") == "x"
     assert member({"anyOf": [True]}, "x") == "x"
     assert member({"oneOf": [{"type": "number", "minimum": 5}, {"type": "number", "maximum": 10}]}, "7") == "7"
+
+
+def test_unions_try_lists_of_types_last() -> None:
+    either = {"anyOf": [{"type": ["string", "number"]}, {"type": "boolean"}]}
+    nested = {"anyOf": [{"type": "array", "items": {"type": ["number", "null"]}}, {"type": "boolean"}]}
+
+    assert member(either, None) is False
+    assert member(nested, "1") is True
+    assert member(nested, "5") == [5]
 
 
 def test_a_library_is_asked_where_the_plain_test_is_not_certain() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.core.json_numbers import number_from_text, number_text, whole_if_exact
+from antiphon.core.json_numbers import json_text, number_from_text, number_text, whole_if_exact
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,7 @@ def test_printing(number: float, text: str) -> None:
         ("0o17", 15),
         ("9007199254740993", 9007199254740993),
         ("1e300", 1e300),
+        ("0x" + "0" * 400 + "f", 15),
     ],
 )
 def test_reading(text: str, number: float) -> None:
@@ -63,7 +64,8 @@ def test_reading(text: str, number: float) -> None:
     assert type(read) is type(number)
 
 
-NO_NUMBERS = ["abc", "1_000", "1,5", "٣", "-0x1", "NaN", "Infinity", "1e999", ".", "-", "1e", "5s", "9" * 500]
+NO_NUMBERS = ["abc", "1_000", "1,5", "٣", "-0x1", "NaN", "Infinity", "1e999", ".", "-", "1e", "5s"]
+NO_NUMBERS += ["9" * 310, "9" * 500, "0x" + "f" * 257, "0b" + "1" * 1025]
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
@@ -83,3 +85,9 @@ def test_whole_numbers() -> None:
     assert type(whole_if_exact(3.0)) is int
     assert whole_if_exact(1e300) == 1e300
     assert whole_if_exact(math.inf) is None
+
+
+def test_whole_values_are_written_as_javascript_writes_them() -> None:
+    assert json_text({"a": [1.0, 1e21, 1e-7, True, None, math.inf, 10**400], "é": "\u2028\x07", "half": "\ud83d"}) == (
+        '{"a":[1,1e+21,1e-7,true,null,null,null],"é":"\u2028\\u0007","half":"\\ud83d"}'
+    )

@@ -268,7 +268,7 @@ def test_what_is_read_in_the_end(text: str, arguments: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", "null", "12", "true", '"x"', '{"a":1', '{"a":1} x', '{"a":NaN}', '{"a":"C:\\"}']
+    "text", ["[1]", "\x1f", "\x85", "null", "12", "true", '"x"', '{"a":1', '{"a":1} x', '{"a":NaN}', '{"a":"C:\\"}']
 )
 def test_the_error_contains_the_whole_text(text: str) -> None:
     arguments, error = read_arguments(text)

@@ -13,7 +13,7 @@ from antiphon.core.messages import message_from_wire, user
 from antiphon.session_log import SessionStore, Sources
 from antiphon.session_log.compaction import CompactionSettings, SummaryRefused, context_tokens, prepare
 from antiphon.session_log.compaction.conversation import conversation_text, file_lists, shortened
-from antiphon.session_log.compaction.estimate import RunningSum, estimated_tokens, stringify
+from antiphon.session_log.compaction.estimate import RunningSum, estimated_tokens
 from antiphon.session_log.compaction.summary import answer_text
 from antiphon.session_log.compaction.when import AfterRun, over_threshold, renews_permission
 
@@ -134,12 +134,6 @@ def test_an_aborted_summary_is_refused() -> None:
     with pytest.raises(SummaryRefused):
         answer_text(says("half", stopReason="aborted"))
     assert answer_text(says("")) == ""
-
-
-def test_numbers_are_written_as_javascript_writes_them() -> None:
-    assert stringify({"a": [1.0, 1e21, 0.1, True, None], "é": "\u2028\x07"}) == (
-        '{"a":[1,1e+21,0.1,true,null],"é":"\u2028\\u0007"}'
-    )
 
 
 def test_the_running_sum_looks_at_each_message_once() -> None:

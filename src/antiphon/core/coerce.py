@@ -8,7 +8,8 @@ Per schema, in this order (source: recorded behaviour, format "validation"):
 
 1. A null in an optional property is dropped if the property's schema rejects null.
 2. The first keyword that applies converts: `$ref`; `const` or `enum`; `anyOf` or `oneOf`; `allOf`; a single `type`.
-3. A list of types converts to its first type that changes the value, unless the value has one of them already.
+3. A list of types converts to its first type that changes the value, unless the value has one of them already. In a
+   union this is what remains when no branch helped by 2.
 
 Whether a branch of `anyOf` accepts a value is a question for the check. Where `core/plain_schema` is not certain, the
 `Oracle` is asked, which is a library.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, cast, final
 
-from antiphon.core.json_numbers import number_from_text, number_text, whole_if_exact
+from antiphon.core.json_numbers import JS_SPACE, number_from_text, number_text, whole_if_exact
 from antiphon.core.plain_schema import TYPES, PlainSchema, Test, simple_pattern
 from antiphon.core.schema import Pointer, Schema, SchemaDocument, below, equal_json
 from antiphon.core.wire import JsonObject, JsonValue
@@ -43,13 +44,21 @@ class Oracle(Protocol):
 class Coercion:
     """The conversions of one document."""
 
-    __slots__ = ("_compiled", "_document", "_oracle", "_plain")
+    __slots__ = ("_compiled", "_document", "_oracle", "_plain", "_rounds")
 
-    def __init__(self, document: SchemaDocument, plain: PlainSchema, oracle: Oracle) -> None:
+    def __init__(
+        self, document: SchemaDocument, plain: PlainSchema, oracle: Oracle, *, leaves_lists: bool = False
+    ) -> None:
         self._document = document
         self._plain = plain
         self._oracle = oracle
+        self._rounds = (self,) if leaves_lists else (Coercion(document, plain, oracle, leaves_lists=True), self)
+        """What a union tries in turn: lists of types come last, so they are left alone in the first round."""
         self._compiled: dict[Pointer, Convert | None] = {}
+
+    @property
+    def _leaves_lists(self) -> bool:
+        return len(self._rounds) == 1
 
     def convert(self, value: JsonValue) -> JsonValue:
         """The value in the shape that the document asks for, as far as that is possible."""
@@ -77,7 +86,7 @@ class Coercion:
     def _compile(self, pointer: Pointer, schema: JsonObject) -> Convert | None:
         first = self._by_first_keyword(pointer, schema)
         types = schema.get("type")
-        if not isinstance(types, list):
+        if not isinstance(types, list) or self._leaves_lists:
             return first
         names = [name for name in types if isinstance(name, str)]
         return _chain([first, lambda value: to_first_type(names, value)])
@@ -101,7 +110,7 @@ class Coercion:
         """Keep what a branch accepts, else take the first branch's conversion that the whole schema accepts."""
         branches = [(below(pointer, keyword, index), branch) for index, branch in enumerate(schema[keyword])]
         tests = [self.accepts(*branch) for branch in branches]
-        converts = [convert for branch in branches if (convert := self.at(*branch)) is not None]
+        converts = [c for each in self._rounds for branch in branches if (c := each.at(*branch)) is not None]
         whole = self.accepts(pointer, schema)
 
         def convert_union(value: JsonValue) -> JsonValue:
@@ -119,6 +128,8 @@ class Coercion:
         kind = schema.get("type")
         if isinstance(kind, str) and kind in _SCALARS:
             return _SCALARS[kind]
+        if isinstance(kind, list) and self._leaves_lists:
+            return None
         converts: list[Convert | None] = []
         if kind in ("object", None) or isinstance(kind, list):
             converts.append(self._members(pointer, schema))
@@ -339,7 +350,7 @@ def to_first_type(names: list[str], value: JsonValue) -> JsonValue:
 def _listed_number(value: JsonValue) -> JsonValue:
     if value is None or value is True or value is False:
         return int(value or 0)
-    number = number_from_text(value) if type(value) is str and value else None
+    number = number_from_text(value) if type(value) is str and value.strip(JS_SPACE) else None
     return value if number is None else number
 
 

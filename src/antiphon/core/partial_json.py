@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from antiphon.core.json_numbers import JS_SPACE
 from antiphon.core.wire import JsonObject, JsonValue
 
 
@@ -330,7 +331,6 @@ def _joined(pair: re.Match[str]) -> str:
 
 # -- the strict reading ------------------------------------------------------------------------------------------------
 
-_BLANK = re.compile(r"[\s\ufeff]*")  # what JavaScript trims, and a few control characters
 _STRING = re.compile(r'"(?:[^"\\]+|\\["\\]|\\)*+"?')
 _TO_REPAIR = re.compile(r'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
@@ -344,7 +344,7 @@ def read_arguments(text: str) -> tuple[JsonObject, str | UnsetType]:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        if _BLANK.fullmatch(text):
+        if not text.strip(JS_SPACE):
             return {}, UNSET
         value = _read_repaired(text)
         if isinstance(value, ValueError):

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast, final, get_args
 from msgspec import UNSET, structs
 
 from antiphon.core.content import Block, Content, Foreign, Image, Text, Thinking, ToolCall
+from antiphon.core.json_numbers import json_text
 from antiphon.core.messages import AssistantMessage, Message, StopReason, SystemMessage
 from antiphon.core.model import Model
 from antiphon.core.ports import ModelRequest
@@ -40,7 +41,7 @@ from antiphon.core.response_events import (
     ToolCallStart,
 )
 from antiphon.core.usage import NO_USAGE, Usage
-from antiphon.core.wire import encode
+from antiphon.core.wire import to_wire
 
 Answer: TypeAlias = "str | AssistantMessage | Sequence[Block] | Sequence[ResponseEvent] | AsyncIterator[ResponseEvent]"
 """A text, a message, the blocks of one, or events taken as they are."""
@@ -239,7 +240,7 @@ class PromptCache:
         prompt = _units(prompt_text(request.messages))
         tokens = _tokens(len(prompt) // 2)
         session = request.session_id
-        if session is None or request.options.get("cache_retention") == "none":
+        if not session or request.options.get("cache_retention") == "none":
             return Usage(input=tokens, total_tokens=tokens)
         before = self._prompts.get(session, b"")
         self._prompts[session] = prompt
@@ -298,7 +299,7 @@ def _block_text(block: Block) -> str:
 
 
 def _json(value: object) -> str:
-    return encode(value).decode()
+    return json_text(to_wire(value))
 
 
 def _common_length(a: bytes, b: bytes) -> int:

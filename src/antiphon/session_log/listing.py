@@ -12,11 +12,11 @@ from typing import Any, cast, final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from antiphon.core.json_numbers import JS_SPACE
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.entries import Header, header_from_line
 from antiphon.session_log.line import BYTE_ORDER_MARK, is_skipped, read_object, read_value, unsealed
 from antiphon.session_log.stamps import LAST_MS, iso, ms_of
-from antiphon.session_log.tree import JS_SPACE
 
 NO_MESSAGES = "(no messages)"
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, final
 from msgspec import UNSET, UnsetType
 
 from antiphon.core.content import Content, ToolCall
+from antiphon.core.json_numbers import JS_SPACE
 from antiphon.core.messages import AssistantMessage, Message
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import Usage
@@ -53,7 +54,6 @@ from antiphon.session_log.tree import (
     ASSISTANT,
     COMPACTION,
     CUSTOM,
-    JS_SPACE,
     ROOT,
     TOOL_RESULT,
     USER,

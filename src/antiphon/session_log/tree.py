@@ -14,6 +14,8 @@ from typing import final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from antiphon.core.json_numbers import JS_SPACE
+
 KINDS = (
     "",  # unknown
     "message",
@@ -42,8 +44,6 @@ USER, ASSISTANT, SYSTEM, TOOL_RESULT = 13, 14, 15, 16
 MESSAGES = frozenset({MESSAGE, USER, ASSISTANT, SYSTEM, TOOL_RESULT})
 
 ROOT = -1
-JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What other readers of these files trim from names: not quite what `str.strip` takes away."""
 
 
 class MessageHead(Struct, gc=False):

@@ -8,9 +8,10 @@ from typing import Any, cast, final
 from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Text, ToolCall
+from antiphon.core.json_numbers import json_text
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from antiphon.core.wire import JsonObject, JsonValue
-from antiphon.session_log.compaction.estimate import stringify, units
+from antiphon.session_log.compaction.estimate import units
 from antiphon.session_log.convert import to_model_messages
 
 RESULT_UNITS = 2_000
@@ -49,7 +50,7 @@ def _joined(content: str | Content, separator: str) -> str:
 
 
 def _call_text(call: ToolCall) -> str:
-    arguments = ", ".join([f"{name}={stringify(value)}" for name, value in call.arguments.items()])
+    arguments = ", ".join([f"{name}={json_text(value)}" for name, value in call.arguments.items()])
     return f"{call.name}({arguments})"
 
 

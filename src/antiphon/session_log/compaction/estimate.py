@@ -5,7 +5,6 @@ A length is a number of UTF-16 units, as the reference counts. Four units are a 
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Sequence
 from typing import Any, cast, final
@@ -13,7 +12,7 @@ from typing import Any, cast, final
 from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
-from antiphon.core.json_numbers import number_text
+from antiphon.core.json_numbers import json_text
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
 from antiphon.core.usage import total_tokens
 from antiphon.core.wire import JsonValue, to_wire
@@ -37,22 +36,6 @@ class ContextTokens(Struct, frozen=True, kw_only=True, gc=False):
 def units(text: str) -> int:
     """Length in UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def stringify(value: JsonValue) -> str:
-    """Compact JSON as JavaScript writes it: non-ASCII kept, numbers in their shortest form."""
-    match value:
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case bool() | None:
-            return json.dumps(value)
-        case int() | float():
-            return number_text(value)
-        case dict():
-            items = cast("dict[str, Any]", value).items()
-            return "{" + ",".join([f"{stringify(key)}:{stringify(item)}" for key, item in items]) + "}"
-        case _:
-            return "[" + ",".join([stringify(item) for item in value]) + "]"
 
 
 def estimated_tokens(message: Message) -> int:
@@ -79,7 +62,7 @@ def content_units(content: str | Content) -> int:
             case Text(text=text) | Thinking(thinking=text):
                 count += units(text)
             case ToolCall(name=name, arguments=arguments):
-                count += units(name) + units(stringify(arguments))
+                count += units(name) + units(json_text(arguments))
             case Image():
                 count += IMAGE_UNITS
             case _:
@@ -92,7 +75,7 @@ def _system_units(message: SystemMessage) -> int:
     if message.sections is not UNSET:
         count += sum(units(text) for text in message.sections.values() if text)
     if message.tools_added is not UNSET and message.tools_added:
-        count += units(stringify([to_wire(tool) for tool in message.tools_added]))
+        count += units(json_text([to_wire(tool) for tool in message.tools_added]))
     return count
 
 
