@@ -491,7 +491,7 @@ async def test_what_is_no_result_is_told_by_its_type(alone: bool) -> None:
 
 
 @ALONE
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, pytest.fail.Exception])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, pytest.fail.Exception, GeneratorExit])
 async def test_an_exit_of_the_process_closes_the_run_first(alone: bool, error: type[BaseException]) -> None:
     """Batch closed and paired, run closed, no further request; then it propagates."""
     hears = Gate()

@@ -39,13 +39,17 @@ class LetGo(Cut):
     """The foreign code did not stop; nobody waits for it any more."""
 
 
+_CANCELLED = "CancelledError although nobody had cancelled"
+
+
 class ForeignCancelled(Exception):
     """Foreign code raised `CancelledError` of its own accord."""
 
 
 def foreign_cancelled(own: BaseException) -> ForeignCancelled:
-    """The fault that stands for a `CancelledError` which nobody but the foreign code wanted."""
-    error = ForeignCancelled("it raised CancelledError although nobody had cancelled it")
+    """The fault that stands for a `CancelledError`, or `GeneratorExit`, which nobody but the foreign code wanted."""
+    what = "GeneratorExit although nobody had closed" if isinstance(own, GeneratorExit) else _CANCELLED
+    error = ForeignCancelled(f"it raised {what} it")
     error.__cause__ = own
     return error
 
@@ -185,6 +189,8 @@ class Leash:
                     except asyncio.CancelledError as own:
                         if self.was_cut():
                             raise Cut("cancelled by the run") from None
+                        raise foreign_cancelled(own) from own
+                    except GeneratorExit as own:  # not the end of this run: that comes where it waits
                         raise foreign_cancelled(own) from own
                 stepping, error = True, None
                 try:

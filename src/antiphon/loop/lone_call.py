@@ -26,6 +26,8 @@ async def run_alone(b: Boundary, call: RunningCall) -> Input | None:
             waits_for = context.run(work.send, None)  # most tools answer without waiting
         except StopIteration as answered:
             outcome = answered.value
+        except GeneratorExit as own:  # its own: who is at work cannot be closed
+            outcome = call.exited(own)
         else:
             outcome = await b.leash.go_on(work, waits_for, None, context)
     except (Cut, asyncio.CancelledError):

@@ -101,9 +101,9 @@ class RunningCall(Coroutine[Any, Any, None]):
             outcome = ended.value
         except asyncio.CancelledError:
             outcome = self.cut()
-        except GeneratorExit:
-            raise
         except BaseException as error:  # noqa: BLE001 - exits of the process; everything else is an outcome already
+            if error is given:  # the task is closed, without an event loop to wait in
+                raise
             outcome = self.exited(error)
         self.finish(outcome)
         raise StopIteration

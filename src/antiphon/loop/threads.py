@@ -90,6 +90,6 @@ def _succeed(future: asyncio.Future[Any], value: Any) -> None:
 def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
     if future.done():
         return
-    if isinstance(error, StopIteration):  # a future cannot carry it
-        error = RuntimeError("the function raised StopIteration")
+    if isinstance(error, StopIteration | GeneratorExit):  # a future cannot carry the one, and closes with the other
+        error = RuntimeError(f"the function raised {type(error).__name__}")
     future.set_exception(error)
