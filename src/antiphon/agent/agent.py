@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import get_ident
 from typing import Any, final
 
 from antiphon.agent.audience import Queues, RunAudience
@@ -42,7 +45,7 @@ from antiphon.core.messages import AssistantMessage, Message, SystemMessage, Use
 from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
 from antiphon.core.policy import DEFAULT, Policy, RunLimits
 from antiphon.core.ports import AbortSignal, Clock, ExecutionMode, ModelStream, Tool
-from antiphon.core.queues import Queued, QueueMode
+from antiphon.core.queues import QueueMode
 from antiphon.core.states import Prompt, Run, rules_of
 from antiphon.core.system_state import initial_system_message
 from antiphon.core.toolbox import NO_TOOLS, Toolbox
@@ -130,7 +133,6 @@ class Agent:
         self._listeners = Listeners(raises=policy.listener_fault != "recorded")
         self._active: _ActiveRun | None = None
         self._used: Tally | None = None
-        self._accepted = 0
 
     def _first_transcript(self, system_prompt: str, messages: Sequence[Message]) -> Transcript:
         transcript = Transcript(given_messages(messages, "Agent.messages"))
@@ -227,23 +229,20 @@ class Agent:
         self._queues.set_mode("follow_up", queue_mode("follow_up_mode", mode))
 
     def steer(self, message: str | Message) -> str:
-        """Queue a message that changes direction: it is read at the next turn boundary. Gives the id of the item."""
-        item = self._accept(message, "steer()")
-        self._queues.steering = self._queues.steering.push(item)
-        return item.id
+        """Queue a message that changes direction: it is read at the next turn boundary. Gives the id of the item.
+
+        May be called from any thread, as `follow_up` and `abort`; everything else belongs to the event loop of the run.
+        """
+        return self._queues.accept("steering", self._queueable(message, "steer()"))
 
     def follow_up(self, message: str | Message) -> str:
         """Queue a message for when the agent would stop. Gives the id of the item."""
-        item = self._accept(message, "follow_up()")
-        self._queues.follow_up = self._queues.follow_up.push(item)
-        return item.id
+        return self._queues.accept("follow_up", self._queueable(message, "follow_up()"))
 
-    def _accept(self, message: str | Message, where: str) -> Queued:
+    def _queueable(self, message: str | Message, where: str) -> Message:
         if isinstance(message, str):
-            message = UserMessage(content=(Text(text=message),), timestamp=self.clock.now_ms())
-        message = as_message(message, where)
-        self._accepted += 1
-        return Queued(f"q{self._accepted}", message)
+            return UserMessage(content=(Text(text=message),), timestamp=self.clock.now_ms())
+        return as_message(message, where)
 
     def clear_steering_queue(self) -> tuple[Message, ...]:
         """Drop what waits; gives what was dropped."""
@@ -342,9 +341,10 @@ class Agent:
         return RunEvents(self.subscribe, lambda: self.prompt(given, images))
 
     def abort(self, reason: str | None = None) -> None:
-        """Ask the active run to stop. Returns at once; when idle nothing happens."""
-        if self._active is not None:
-            self._active.signal.abort(reason or "aborted")
+        """Ask the active run to stop. Returns at once; when idle nothing happens. May be called from any thread."""
+        active = self._active
+        if active is not None:
+            active.abort(reason or "aborted")
 
     async def wait_for_idle(self) -> None:
         """Returns when no run is active.
@@ -486,10 +486,28 @@ class Agent:
 class _ActiveRun:
     """What exists while a run is active: from its reservation until the listeners of its last event are done."""
 
-    __slots__ = ("driver", "released", "signal", "task")
+    __slots__ = ("driver", "loop", "released", "signal", "task", "thread")
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
         self.signal = AbortableSignal()
         self.task = asyncio.current_task()
-        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.loop = asyncio.get_running_loop()
+        self.thread = get_ident()
+        self.released: asyncio.Future[None] = self.loop.create_future()
+
+    def abort(self, reason: str) -> None:
+        """Abort here and now; from another thread, in the loop's. A loop that waits is woken, also out of a signal
+        handler, which the loop does not notice by itself.
+        """
+        wake: Callable[[], None] = _nothing
+        if get_ident() == self.thread:
+            self.signal.abort(reason)
+        else:
+            wake = partial(self.signal.abort, reason)
+        with suppress(RuntimeError):  # the loop is closed: nothing runs in it any more
+            self.loop.call_soon_threadsafe(wake)
+
+
+def _nothing() -> None:
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable
+from threading import RLock
 from typing import final
 
 from msgspec import structs
@@ -20,12 +21,15 @@ from antiphon.core.ports import AbortSignal
 from antiphon.core.queues import MessageQueue, Queued, QueueMode, empty_queue
 from antiphon.core.states import QueueName
 
+_CHANGING = RLock()
+"""Held while what waits is replaced: messages may be queued from any thread, also out of a signal handler."""
+
 
 @final
 class Queues:
     """Steering and follow-up, with the lease of the active run."""
 
-    __slots__ = ("cleared", "committed", "follow_up", "leased", "steering")
+    __slots__ = ("accepted", "cleared", "committed", "follow_up", "leased", "steering")
 
     def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
         self.steering: MessageQueue = empty_queue(steering_mode)
@@ -33,24 +37,39 @@ class Queues:
         self.leased: deque[tuple[QueueName, Queued]] = deque()
         self.committed = 0
         self.cleared: tuple[Message, ...] = ()
+        self.accepted = 0
+
+    def accept(self, name: QueueName, message: Message) -> str:
+        """Queue a message; gives the id of the item."""
+        with _CHANGING:
+            self.accepted += 1
+            item = Queued(f"q{self.accepted}", message)
+            if name == "steering":
+                self.steering = self.steering.push(item)
+            else:
+                self.follow_up = self.follow_up.push(item)
+        return item.id
 
     def set_mode(self, name: QueueName, mode: QueueMode) -> None:
         """From the next poll on."""
-        if name == "steering":
-            self.steering = structs.replace(self.steering, mode=mode)
-        else:
-            self.follow_up = structs.replace(self.follow_up, mode=mode)
+        with _CHANGING:
+            if name == "steering":
+                self.steering = structs.replace(self.steering, mode=mode)
+            else:
+                self.follow_up = structs.replace(self.follow_up, mode=mode)
 
     def poll_steering(self) -> tuple[Message, ...]:
         if not self.steering:
             return ()
-        taken, self.steering = self.steering.take()
+        with _CHANGING:
+            taken, self.steering = self.steering.take()
         return self._lease("steering", taken)
 
     def poll_follow_up(self) -> tuple[Message, ...]:
         if not self.follow_up:
             return ()
-        taken, self.follow_up = self.follow_up.take()
+        with _CHANGING:
+            taken, self.follow_up = self.follow_up.take()
         return self._lease("follow_up", taken)
 
     def _lease(self, queue: QueueName, taken: tuple[Queued, ...]) -> tuple[Message, ...]:
@@ -71,10 +90,11 @@ class Queues:
         steering = tuple(item for queue, item in self.leased if queue == "steering")
         follow_up = tuple(item for queue, item in self.leased if queue == "follow_up")
         self.forget_lease()
-        if steering:
-            self.steering = self.steering.put_back(steering)
-        if follow_up:
-            self.follow_up = self.follow_up.put_back(follow_up)
+        with _CHANGING:
+            if steering:
+                self.steering = self.steering.put_back(steering)
+            if follow_up:
+                self.follow_up = self.follow_up.put_back(follow_up)
 
     def clear(self, *names: QueueName) -> tuple[Message, ...]:
         """Drop what waits in these queues, leased messages included unless they are being told; gives what was
@@ -85,12 +105,13 @@ class Queues:
         dropped = [item.message for queue, item in open_ if queue in names]
         self.cleared += tuple(dropped)
         self.leased = deque([*told, *(pair for pair in open_ if pair[0] not in names)])
-        if "steering" in names:
-            dropped += [item.message for item in self.steering.waiting()]
-            self.steering = self.steering.emptied()
-        if "follow_up" in names:
-            dropped += [item.message for item in self.follow_up.waiting()]
-            self.follow_up = self.follow_up.emptied()
+        with _CHANGING:
+            if "steering" in names:
+                dropped += [item.message for item in self.steering.waiting()]
+                self.steering = self.steering.emptied()
+            if "follow_up" in names:
+                dropped += [item.message for item in self.follow_up.waiting()]
+                self.follow_up = self.follow_up.emptied()
         return tuple(dropped)
 
     def __bool__(self) -> bool:

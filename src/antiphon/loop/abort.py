@@ -127,7 +127,11 @@ class AbortController:
         self.signal = Signal()
 
     def abort(self, reason: str | None = None) -> None:
-        """Abort; a second call changes nothing."""
+        """Abort; a second call changes nothing.
+
+        Belongs to the event loop of the run: from another thread use `loop.call_soon_threadsafe(controller.abort)`.
+        (`Agent.abort` may be called from anywhere.)
+        """
         self.signal._abort(reason)
 
 

@@ -101,7 +101,7 @@ class RunningCall(Coroutine[Any, Any, None]):
             outcome = ended.value
         except asyncio.CancelledError:
             outcome = self.cut()
-        except BaseException as error:  # noqa: BLE001 - exits of the process; everything else is an outcome already
+        except BaseException as error:
             if error is given:  # the task is closed, without an event loop to wait in
                 raise
             outcome = self.exited(error)
