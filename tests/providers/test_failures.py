@@ -11,6 +11,7 @@ from antiphon.core.usage import Usage
 from antiphon.providers import failures
 from antiphon.providers.failures import ErrorReply, Failure, classify, read_failure
 from antiphon.providers.retry_after import AskedWait
+from antiphon.session_log import failures as session_failures
 
 MADE = [
     failures.truncated(),
@@ -151,3 +152,14 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_a_very_long_text_is_read_in_linear_time() -> None:
     read_failure("request to " * 2_000)
     read_failure("input token count " * 2_000)
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 501, 503, 529])
+@pytest.mark.parametrize("words", ["rate limit reached", "please retry", "prompt is too long", "billing", "no", ""])
+def test_a_session_judges_a_refusal_as_the_adapter_did(status: int, words: str) -> None:
+    """One reading of the text for both: a status decides over words also where a session decides about a retry."""
+    failure = failures.http_error("acme", failures.ErrorReply(status, {}, words))
+    message = AssistantMessage(content=(), stop_reason="error", error_message=failure.text, provider="acme")
+
+    assert session_failures.is_retryable(message, 0) == failure.retryable
+    assert session_failures.is_overflow(message, 0) == failure.overflow

@@ -1,7 +1,7 @@
 """Which models exist, who serves them, and which one a person means.
 
-The built-in table (`models.json`; prices and limits as published on models.dev, August 2026) is read when first asked for.
-A program or a settings file adds providers and models, or patches them, with a dict in the form of a `models.json`
+The built-in table (`models.json`; prices and limits as published on models.dev, August 2026) is read when first asked
+for. A program or a settings file adds providers and models, or patches them, with a dict in the form of a `models.json`
 (`Catalog.with_config`). Looking up is pure: the environment comes in as a mapping.
 """
 
