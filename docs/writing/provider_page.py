@@ -44,8 +44,8 @@ def providers() -> str:
         table(("provider", "protocol", "address", "key", "models"), [_row(p) for p in builtin().providers.values()]),
         "## Keys\n",
         "In this order: `--api-key`, what `antiphon auth login` has kept, `apiKey` in `models.json`, the variable"
-        " above. A value in `models.json` may name a variable (`$NAME`, `${NAME}`) or a command whose output counts (`!`"
-        " in front); `$$` and `$!` are the plain characters.\n",
+        " above. A value in `models.json` may name a variable (`$NAME`, `${NAME}`) or a command whose output counts"
+        " (`!` in front); `$$` and `$!` are the plain characters.\n",
         fence(KEYS, "json"),
         "## The embedded model\n",
         table(
