@@ -5,16 +5,20 @@ Every test here runs pytest in a child process, as `antiphon course verify` does
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import antiphon
 from antiphon.course.command import run
 from antiphon.course.kit.chapters import CHAPTERS
-from antiphon.course.kit.folder import make_folder
+from antiphon.course.kit.folder import files_of, make_folder
 from antiphon.course.kit.running import TestRun, run_tests
 from antiphon.course.kit.verdict import Verdict, judge
 from antiphon.course.saboteurs import ALL, SABOTEURS
@@ -228,3 +232,67 @@ def test_a_folder_in_chinese_with_blanks_and_windows_line_ends(
     assert run(["verify", "07", str(folder)]) == 0
 
     assert capsys.readouterr().out.endswith("第 07 章已完成\n")
+
+
+WATCH = """
+import os, sys
+
+def watch(event, args):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        note(event, args)
+        raise OSError(f"no network here: {event}")
+    if event == "open" and not isinstance(args[0], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        place = os.path.abspath(os.fsdecode(args[0]))
+        if not place.startswith((os.environ["TMPDIR"], os.environ["PRACTICE"], "/dev/")):
+            note(event, args)
+
+def note(event, args):
+    with os.fdopen(os.open(os.environ["NOTES"], os.O_CREAT | os.O_WRONLY | os.O_APPEND), "a") as notes:
+        notes.write(f"{event} {args}\\n")
+
+if os.environ.get("NOTES"):
+    notes_file = os.environ["NOTES"]
+    sys.addaudithook(lambda event, args: None if event == "open" and args[0] == notes_file else watch(event, args))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["07", "08"])
+def test_nothing_leaves_the_folder_and_nothing_asks_the_network(tmp_path: Path, number: str) -> None:
+    """Made, judged and broken by real commands, each process watched from its first line."""
+    (tmp_path / "watch").mkdir()
+    (tmp_path / "watch/sitecustomize.py").write_text(WATCH)
+    for name in ("home", "tmp", "elsewhere"):
+        (tmp_path / name).mkdir()
+    folder, notes = tmp_path / "practice", tmp_path / "notes"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join((str(tmp_path / "watch"), str(Path(antiphon.__file__).parents[1]))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "PRACTICE": str(folder),
+        "NOTES": str(notes),
+    }
+
+    def course(*words: str) -> int:
+        command = [sys.executable, "-m", "antiphon.course", *words]
+        return subprocess.run(command, env=environment, cwd=tmp_path / "elsewhere", capture_output=True).returncode
+
+    subprocess.run([sys.executable, "-c", "open('seen', 'w')"], env=environment, cwd=tmp_path / "home", check=True)
+    assert "seen" in notes.read_text()  # the watch is awake
+    notes.unlink()
+    (tmp_path / "home/seen").unlink()
+
+    assert course("practice", number, str(folder)) == 0
+    solution = f"my_agent/{CHAPTERS[number].module}.py"
+    (folder / solution).write_text(files_of(CHAPTERS[number], "en", solved=True)[solution])
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    assert course("verify", number, str(folder)) == 0
+    assert course("sabotage", number, SABOTEURS[number][0].name, str(folder)) == 0
+
+    assert not notes.exists(), notes.read_text()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert [*(tmp_path / "home").iterdir(), *(tmp_path / "elsewhere").iterdir()] == []
+    assert [path.name for path in (tmp_path / "tmp").iterdir() if not path.name.startswith("pytest-of-")] == []
