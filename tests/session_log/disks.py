@@ -68,8 +68,9 @@ class _File:
 class ForgetfulDisk:
     """A file system in memory. `power_loss` gives the one that is found after the power came back.
 
-    What was synced is there. Of what was not, some prefix of the appended bytes may be there, and its end may be zeros;
-    names that were not synced may be there or not.
+    What was synced is there. Of what was not, some prefix of the appended bytes may be there, with zeros for bytes that
+    did not arrive: at its end, or, when later bytes were written before earlier ones, in its middle. Names that were
+    not synced may be there or not.
     """
 
     def __init__(self, files: dict[Path, _File] | None = None) -> None:
@@ -163,5 +164,11 @@ def _after_loss(file: _File, dice: random.Random) -> bytes:
     if not data.startswith(synced):  # it was cut back since: either state may be found
         return synced if dice.random() < 0.5 else data
     kept = dice.randint(len(synced), len(data))
-    zeros = dice.randint(0, kept - len(synced)) if dice.random() < 0.3 else 0
-    return data[: kept - zeros] + bytes(zeros)
+    start, end = sorted((dice.randint(len(synced), kept), dice.randint(len(synced), kept)))
+    match dice.randrange(3):
+        case 0:
+            return data[:kept]
+        case 1:
+            return data[:start] + bytes(kept - start)
+        case _:
+            return data[:start] + bytes(end - start) + data[end:kept]

@@ -15,6 +15,7 @@ from antiphon.resources.paths import Places, expanded, sessions_dir
 from antiphon.resources.settings_layers import project_session_dir, read_layers
 from antiphon.session_log.catalog import Catalog, Row
 from antiphon.session_log.disk import LocalDisk
+from antiphon.session_log.lines import Durability
 from antiphon.session_log.store import SessionStore, folder_for, open_store
 
 if TYPE_CHECKING:
@@ -29,10 +30,14 @@ class NoSuchSession(SessionError):
 
 @dataclass(frozen=True, slots=True)
 class SessionPlaces:
-    """`chosen`: a folder or database that somebody chose for all sessions; else each working folder has its own."""
+    """`chosen`: a folder or database that somebody chose for all sessions; else each working folder has its own.
+
+    `durability`: when what is written is safe from a power loss.
+    """
 
     where: Places
     chosen: str | None
+    durability: Durability = "turn"
 
     def location(self, cwd: str) -> str:
         """The folder, or `sqlite:` and a file, of a working folder's sessions."""
@@ -41,7 +46,7 @@ class SessionPlaces:
     def store(self, cwd: str | None = None) -> SessionStore | SqliteStore:
         """The sessions of a working folder."""
         folder = str(self.where.cwd) if cwd is None else cwd
-        return open_store(self.location(folder), cwd=folder)
+        return open_store(self.location(folder), cwd=folder, durability=self.durability)
 
     @property
     def shared_by(self) -> str | None:
@@ -68,11 +73,13 @@ class SessionPlaces:
 def session_places(where: Places, environ: Mapping[str, str], option: str | None = None) -> SessionPlaces:
     """Where sessions lie: by option, variable, setting of the project, own setting, or below the agent's folder."""
     given = option or environ.get("ANTIPHON_SESSION_DIR")
+    own = read_layers(where, trusted=False).settings
     if given and given.startswith(DATABASE):
-        return SessionPlaces(where, DATABASE + str(where.cwd / expanded(given[len(DATABASE) :], where.home)))
-    setting = project_session_dir(where) or read_layers(where, trusted=False).settings.session_dir
+        database = DATABASE + str(where.cwd / expanded(given[len(DATABASE) :], where.home))
+        return SessionPlaces(where, database, own.session_durability)
+    setting = project_session_dir(where) or own.session_dir
     chosen = sessions_dir(environ, option, None if setting is UNSET else setting)
-    return SessionPlaces(where, None if chosen is None else str(where.cwd / chosen))
+    return SessionPlaces(where, None if chosen is None else str(where.cwd / chosen), own.session_durability)
 
 
 @dataclass(frozen=True, slots=True)

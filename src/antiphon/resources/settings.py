@@ -117,6 +117,10 @@ class Settings(Group, frozen=True):
     ) = UNSET
     codemode: CodemodeSettings = CodemodeSettings()
     session_dir: Annotated[str, Meta(description="Folder of the sessions")] | UnsetType = UNSET
+    session_durability: Annotated[
+        Literal["fast", "turn", "sync"],
+        Meta(description="When a session is safe from a power loss: when settled, at each prompt, at each entry"),
+    ] = "turn"
     compaction: CompactionKeys = CompactionKeys()
     branch_summary: BranchSummaryKeys = BranchSummaryKeys()
     retry: RetryKeys = RetryKeys()

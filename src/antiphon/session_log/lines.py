@@ -9,8 +9,14 @@ from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias, final
 
 Durability: TypeAlias = Literal["fast", "turn", "sync"]
-"""When a line is safe from a power loss. `fast`: when `flush` is called; `turn`: also after each message of a user;
-`sync`: every line. A killed process loses nothing in any of them."""
+"""When a line is safe from a power loss. `sync`: at once, each of them. `turn`: each message of a user at once, the
+rest when `flush` is called, as a conversation does when it has settled. `fast`: when `flush` is called.
+
+What was not synced may be lost for `LOSS_WINDOW_MS`. A killed process loses nothing in any of them."""
+
+LOSS_WINDOW_MS = 35_000
+"""How long a line that nobody synced can be lost by a power loss, in milliseconds. Linux writes by itself what is older
+than 30,000 (`vm.dirty_expire_centisecs`) and looks every 5,000 (`vm.dirty_writeback_centisecs`), or as it was told."""
 
 SPEAKERS = ("user", "assistant")
 """When one of them speaks, a session gets a file."""

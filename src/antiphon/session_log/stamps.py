@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from antiphon.errors import ConfigurationError
@@ -19,6 +19,7 @@ from antiphon.errors import ConfigurationError
 ATTEMPTS = 100
 """Collisions of short ids after which a long one is taken."""
 
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 LAST_MS = 8_640_000_000_000_000
 """No time of these files is further from the epoch, in milliseconds."""
 
@@ -75,7 +76,7 @@ def ms_of(text: str) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def file_stamp(timestamp: str) -> str:

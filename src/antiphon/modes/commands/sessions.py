@@ -132,7 +132,9 @@ def opened(where: SessionPlaces, found: FoundSession, *, write: bool = False) ->
 
 def store_of(where: SessionPlaces, found: FoundSession) -> Store:
     """The store that has a session that was found."""
-    return SessionStore(found.path.parent, cwd=str(where.where.cwd)) if found.path.is_absolute() else where.store()
+    if not found.path.is_absolute():
+        return where.store()
+    return SessionStore(found.path.parent, cwd=str(where.where.cwd), durability=where.durability)
 
 
 def _check(where: SessionPlaces, given: argparse.Namespace, output: Output) -> int:
