@@ -29,9 +29,10 @@ from antiphon.core.ports import Tool
 from antiphon.core.wire import to_wire
 from antiphon.loop.abort import AbortController
 from antiphon.loop.tool_call import run_tool_call
-from antiphon.tools.accumulate import Output, SpillFiles
+from antiphon.tools.accumulate import Output
 from antiphon.tools.image_resize import can_resize
 from antiphon.tools.output import Limits, cut_line, format_size, head_units, tail_units, truncate_head, truncate_tail
+from antiphon.tools.spill_files import SpillFiles
 from antiphon.tools.workspace import LocalWorkspace
 
 Json = Any

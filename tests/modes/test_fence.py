@@ -1,4 +1,4 @@
-"""`--sandbox`: one word puts commands and file tools of the real command behind the same fence."""
+"""What the real command's tools may change, and what they leave behind: `--sandbox`, files of long output."""
 
 from __future__ import annotations
 
@@ -31,3 +31,16 @@ async def test_nothing_is_changed_outside_of_the_folder(word: str, written: list
     assert [each["isError"] for each in results] == ["inside" not in written, True, True, True, False]
     assert "outside the folders in which files may be changed" in results[1]["content"][0]["text"]
     assert results[4]["content"][0]["text"] == "plain"
+
+
+@pytest.mark.parametrize(("words", "left"), [((), 1), (("--no-session",), 0)])
+async def test_long_output_goes_with_a_session_that_is_kept_nowhere(
+    words: tuple[str, ...], left: int, place: Place
+) -> None:
+    (place.root / "tmp").mkdir()
+    place.variables["TMPDIR"] = str(place.root / "tmp")
+    call = ("bash", {"command": "seq 5000"})
+    async with served(place, Answer(calls=(call,)), Answer(text="Done.")):
+        done = await run(place, *words, "-p", "count")
+    assert done.text == "Done.\n"
+    assert len(list((place.root / "tmp").glob("antiphon-*.log"))) == left

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.tools.children import command, environment
 
-from antiphon.tools.accumulate import Output, SpillFiles
+from antiphon.tools.accumulate import Output
 from antiphon.tools.output import Limits
+from antiphon.tools.spill_files import SpillFiles
 
 
 def test_short_output_makes_no_file(tmp_path: Path) -> None:
@@ -43,8 +44,30 @@ def test_a_spill_file_is_private_and_goes_with_the_session(tmp_path: Path) -> No
     assert spills.paths == ()
 
 
+def test_files_of_earlier_weeks_go_when_the_next_one_is_made(tmp_path: Path) -> None:
+    names = {name: f"antiphon-{name * 16}.log" for name in "abc"} | {"other": "antiphon-notes.log"}
+    for name in names.values():
+        (tmp_path / name).write_text("x")
+    for name in ("a", "other"):
+        os.utime(tmp_path / names[name], (0, 0))
+    (tmp_path / names["c"]).unlink()
+    (tmp_path / names["c"]).symlink_to("antiphon-notes.log")
+    os.utime(tmp_path / names["c"], (0, 0), follow_symlinks=False)
+    descriptor, made = SpillFiles(str(tmp_path)).create()
+    os.close(descriptor)
+    left = {names["b"], names["c"], names["other"], os.path.basename(made)}
+    assert set(os.listdir(tmp_path)) == left
+
+
+def test_files_of_a_session_in_memory_do_not_outlive_the_process(tmp_path: Path) -> None:
+    code = "import sys; from antiphon.tools.spill_files import SpillFiles; s = SpillFiles(sys.argv[1], kept=False); "
+    ran = subprocess.run(command(code + "print(s.create()[1])", str(tmp_path)), capture_output=True, env=environment())
+    assert b".log" in ran.stdout
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_planted_file_of_the_same_name_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.tools.accumulate.secrets.token_hex", lambda _n: "0" * 16)
+    monkeypatch.setattr("antiphon.tools.spill_files.secrets.token_hex", lambda _n: "0" * 16)
     victim = tmp_path / "victim"
     victim.write_text("keep")
     (tmp_path / f"antiphon-{'0' * 16}.log").symlink_to(victim)
@@ -108,7 +131,8 @@ def test_it_may_be_looked_at_while_another_thread_feeds_it(tmp_path: Path) -> No
 
 GIGABYTE = """
 import resource, sys, time
-from antiphon.tools.accumulate import Output, SpillFiles
+from antiphon.tools.accumulate import Output
+from antiphon.tools.spill_files import SpillFiles
 chunk = ("line of output, 中 é\\n" * 3000).encode()
 spills = SpillFiles(sys.argv[1])
 output = Output(spills)

@@ -14,10 +14,11 @@ import pytest
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import text_of
 from antiphon.loop.abort import AbortController, never_aborted
-from antiphon.tools.accumulate import Output, SpillFiles
+from antiphon.tools.accumulate import Output
 from antiphon.tools.bash import BashOptions, BashTool, bash_tool
 from antiphon.tools.faults import OperationAborted, ToolFault
 from antiphon.tools.progress import Progress
+from antiphon.tools.spill_files import SpillFiles
 from antiphon.tools.workspace import LocalWorkspace
 
 
@@ -57,7 +58,7 @@ MEMORY = """
 import asyncio, resource, sys
 sys.path.insert(0, {source!r})
 from antiphon.loop.abort import never_aborted
-from antiphon.tools.accumulate import SpillFiles
+from antiphon.tools.spill_files import SpillFiles
 from antiphon.tools.bash import bash_tool
 from antiphon.tools.workspace import LocalWorkspace
 tool = bash_tool(LocalWorkspace({folder!r}, spills=SpillFiles({folder!r})))

@@ -89,6 +89,7 @@ async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive
         code = goodbye.exit_code
     finally:
         await close(runtime)
+        house.tidy()
     return code if goodbye.exit_code is None else goodbye.exit_code
 
 

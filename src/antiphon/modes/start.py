@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import final
 
@@ -37,6 +37,7 @@ from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session.services import LoadedServices, load_services
 from antiphon.session_log.log import SessionLog
 from antiphon.tools.port import Files, Processes
+from antiphon.tools.spill_files import SpillFiles
 
 
 @final
@@ -55,6 +56,7 @@ class House:
     trusted: dict[str, TrustDecision]
     current: LoadedServices | None = None
     session: AgentSession | None = None
+    passing: list[SpillFiles] = field(default_factory=list[SpillFiles])
 
     def make(self, log: SessionLog) -> AgentSession:
         """The session over a log, with what its working folder offers.
@@ -71,6 +73,7 @@ class House:
             models=self.models,
             processes=self.processes,
             files=self.files,
+            spills=self._spills(log),
             environment=self._variables,
         )
         wish = model_wish(self.plan, self.models, found.loaded.settings.settings)
@@ -79,6 +82,17 @@ class House:
         self.current, self.session = found, created.session
         self._tell(wish, created.session, [d.message for d in created.diagnostics if d.type != "info"])
         return created.session
+
+    def _spills(self, log: SessionLog) -> SpillFiles:
+        spills = SpillFiles(kept=not log.is_in_memory)
+        if log.is_in_memory:
+            self.passing.append(spills)
+        return spills
+
+    def tidy(self) -> None:
+        """Remove the files of conversations that are kept nowhere."""
+        for spills in self.passing:
+            spills.remove_all()
 
     def _trust(self, where: Places) -> TrustDecision:
         """The decision about a folder, made once for each."""

@@ -29,6 +29,7 @@ from antiphon.session.retry import RetrySettings
 from antiphon.session.settings import CompactionOverride, SessionSettings
 from antiphon.session_log.compaction import CompactionSettings
 from antiphon.tools.port import Files, Processes, Workspace
+from antiphon.tools.spill_files import SpillFiles
 
 NEVER_MS = 10**9
 """So long may a stream be silent if the settings say that it may be silent for ever (eleven days)."""
@@ -54,12 +55,14 @@ def load_services(
     models: FileModels | None = None,
     processes: Processes | None = None,
     files: Files | None = None,
+    spills: SpillFiles | None = None,
     environment: Callable[[], Mapping[str, str | None]] = dict,
 ) -> LoadedServices:
     """Read everything for work in a folder. A project that nobody trusts has no say; see `resources/trust`.
 
     `models`: those read before; `processes`: what runs commands (default: plain children of this process); `files`:
-    what tools read and change (default: whatever this process may); `environment`: further variables of commands.
+    what tools read and change (default: whatever this process may); `spills`: where output goes that is too long to
+    show; `environment`: further variables of commands.
     """
     environ = os.environ if environ is None else environ
     where = places(cwd, environ)
@@ -71,7 +74,7 @@ def load_services(
         models=models,
         settings=session_settings(loaded.settings.settings, environ),
         resources=session_resources(loaded),
-        workspace=_workspace(where, processes, files),
+        workspace=_workspace(where, processes, files, spills),
         environment=environment,
         persist=_persist(where),
         default_model=models.default_model(),
@@ -80,10 +83,10 @@ def load_services(
     return LoadedServices(services, loaded, models)
 
 
-def _workspace(where: Places, processes: Processes | None, files: Files | None) -> Workspace:
+def _workspace(where: Places, processes: Processes | None, files: Files | None, spills: SpillFiles | None) -> Workspace:
     from antiphon.tools.workspace import LocalWorkspace
 
-    return LocalWorkspace(where.cwd, processes=processes, files=files)
+    return LocalWorkspace(where.cwd, processes=processes, files=files, spills=spills)
 
 
 def _persist(where: Places) -> Callable[[str, Any], None]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from antiphon.core.model import Model as Model
     from antiphon.core.ports import Tool as Tool
     from antiphon.tools.accumulate import Output as Output
-    from antiphon.tools.accumulate import SpillFiles as SpillFiles
     from antiphon.tools.bash import bash_tool as bash_tool
     from antiphon.tools.define import FunctionTool as FunctionTool
     from antiphon.tools.define import ToolContext as ToolContext
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from antiphon.tools.port import Workspace as Workspace
     from antiphon.tools.read import read_tool as read_tool
     from antiphon.tools.read_log import ReadLog as ReadLog
+    from antiphon.tools.spill_files import SpillFiles as SpillFiles
     from antiphon.tools.workspace import HostWorkspace as HostWorkspace
     from antiphon.tools.workspace import LocalWorkspace as LocalWorkspace
     from antiphon.tools.write import write_tool as write_tool
@@ -53,7 +53,7 @@ _HOME = {
     "PathPolicy": "path_policy",
     "PathRefused": "faults",
     "ReadLog": "read_log",
-    "SpillFiles": "accumulate",
+    "SpillFiles": "spill_files",
     "ToolContext": "define",
     "ToolFault": "faults",
     "Workspace": "port",

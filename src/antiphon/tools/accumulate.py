@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import secrets
-import tempfile
 import threading
 from dataclasses import dataclass, replace
 
@@ -24,44 +22,9 @@ from antiphon.tools.output import (
     notice,
     truncate_tail,
 )
+from antiphon.tools.spill_files import SpillFiles
 
 FULL_MAX_BYTES = 1024 * 1024
-
-
-class SpillFiles:
-    """Files for output that is too long to show. They belong to a session: `remove_all` when it goes.
-
-    Made exclusively, readable by their owner alone, named `<folder>/<prefix>-<16 hex digits>.log`. The folder is the
-    system's temporary one unless given.
-    """
-
-    def __init__(self, folder: str | None = None, prefix: str = "antiphon") -> None:
-        self._folder = folder
-        self._prefix = prefix
-        self._paths: list[str] = []
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files made so far that were not removed."""
-        return tuple(self._paths)
-
-    def create(self) -> tuple[int, str]:
-        """A new empty file: its descriptor, open for writing, and its path."""
-        folder = self._folder or tempfile.gettempdir()
-        path = os.path.join(folder, f"{self._prefix}-{secrets.token_hex(8)}.log")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
-        self._paths.append(path)
-        return descriptor, path
-
-    def remove_all(self) -> None:
-        """Remove every file made here; those already gone are fine."""
-        while self._paths:
-            path = self._paths.pop()
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                continue
 
 
 @dataclass(frozen=True, slots=True)

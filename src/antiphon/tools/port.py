@@ -19,7 +19,7 @@ from msgspec import Struct
 from antiphon.core.ports import AbortSignal
 
 if TYPE_CHECKING:
-    from antiphon.tools.accumulate import SpillFiles
+    from antiphon.tools.spill_files import SpillFiles
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,12 +11,12 @@ from typing import ParamSpec, TypeVar
 
 from antiphon.core.ports import AbortSignal
 from antiphon.tools import paths
-from antiphon.tools.accumulate import SpillFiles
 from antiphon.tools.blocking import in_thread
 from antiphon.tools.faults import ToolFault
 from antiphon.tools.local_files import LocalFiles, never
 from antiphon.tools.mutation_queue import FileTurn, MutationQueue
 from antiphon.tools.port import Command, CommandEnd, Commit, Files, Processes
+from antiphon.tools.spill_files import SpillFiles
 
 P = ParamSpec("P")
 T = TypeVar("T")
