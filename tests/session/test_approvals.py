@@ -121,6 +121,15 @@ async def test_only_calls_that_can_run_are_asked_about() -> None:
     assert script.executed_ids == ["good"]
 
 
+async def test_nobody_is_asked_about_a_call_whose_id_was_used_already() -> None:
+    stage = Stage([calls(call("A", id="same"), call("B", id="same")), says("done")], approve=ask_all)
+    going = asyncio.ensure_future(stage.session.prompt("go"))
+    (approval,) = await waiting(stage, 1)
+    stage.session.answer_approval(approval.id, True)
+    await going
+    assert [event.tool_name for event in stage.of(ApprovalRequested)] == ["A"]
+
+
 async def test_an_approver_that_fails_makes_every_call_ask() -> None:
     def broken(_call: BeforeToolCall) -> Need:
         raise ValueError("no")

@@ -45,7 +45,7 @@ def open_batch(message: AssistantMessage, calls: tuple[ToolCall, ...], run: Run)
         message=message,
         calls=calls,
         one_by_one=len(calls) == 1 or _ordered(run, calls),
-        doubles=_doubles(calls, run.rules.policy.duplicate_call_id),
+        doubles=refused_doubles(calls, run.rules.policy.duplicate_call_id),
         looked_at=0,
         running=0,
         reserved=run.tally,
@@ -58,7 +58,7 @@ def _ordered(run: Run, calls: tuple[ToolCall, ...]) -> bool:
     return run.rules.tool_execution == "sequential" or any(run.toolbox.wants_order(call.name) for call in calls)
 
 
-def _doubles(calls: tuple[ToolCall, ...], rule: str) -> frozenset[int]:
+def refused_doubles(calls: tuple[ToolCall, ...], rule: str) -> frozenset[int]:
     """Positions to refuse because their id is not the only one of its kind."""
     if rule == "allow" or len(calls) < 2 or len({c.id for c in calls}) == len(calls):
         return _NO_DOUBLES

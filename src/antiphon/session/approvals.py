@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast, final
 
 from msgspec import UNSET, structs
 
+from antiphon.core.batch import refused_doubles
 from antiphon.core.content import ToolCall
 from antiphon.core.hooks import BeforeDecision, BeforeToolCall
 from antiphon.core.messages import AssistantMessage, calls_of
@@ -171,7 +172,11 @@ class Approvals:
     async def _open_all(self, message: AssistantMessage, first: BeforeToolCall) -> None:
         """Ask about every call of an answer that needs it, before the first of them waits."""
         self._waiting = {p: w for p, w in self._waiting.items() if p < 0}
-        for position, call in enumerate(calls_of(message)):
+        calls = calls_of(message)
+        doubles = refused_doubles(calls, self._c.agent.policy.duplicate_call_id)
+        for position, call in enumerate(calls):
+            if position in doubles:  # the loop refuses it whatever a person says
+                continue
             args = first.args if call is first.tool_call else self._checked(call, call.arguments)
             if args is None:
                 continue
