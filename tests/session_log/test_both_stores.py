@@ -199,9 +199,9 @@ def test_damage_ends_alike_in_both(tmp_path: Path) -> None:
         path = log.path
     assert path is not None
     data, dice = path.read_bytes(), random.Random(5)
-    damaged = [*truncated(data, 887), *flipped(data, 887), *flipped(data, 991, 0x20)]
+    damaged = [*truncated(data, 1_887), *flipped(data, 1_887), *flipped(data, 1_991, 0x20)]
     for change in (dropped, doubled, swapped, zeroed, joined):
-        damaged += dice.sample(list(lines_changed(data, change)), 6)
+        damaged += dice.sample(list(lines_changed(data, change)), 3)
 
     outcomes = [_outcome(made(kind, _new(tmp_path)), each) for each in damaged for kind in KINDS]
 

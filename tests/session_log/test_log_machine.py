@@ -1,6 +1,6 @@
 """Random lives of sessions, in files and in a database: the log and the plainest log say the same after every step.
 
-Twenty lives always; ten thousand by name, in about a quarter of an hour (`-m slow`; `-s` shows the counts).
+Twelve lives always; ten thousand by name, in about a quarter of an hour (`-m slow`; `-s` shows the counts).
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def live(lives: int) -> None:
 
 
 def test_some_lives() -> None:
-    live(20)
+    live(12)
 
 
 @pytest.mark.slow
