@@ -74,8 +74,9 @@ async def test_a_session_that_is_closed_hears_nothing_more(tmp_path: Path) -> No
     told, length = heard(session), len(log.messages())
 
     await session.dispose()
-    await session.agent.prompt("behind its back")
+    outcome = await session.agent.prompt("behind its back")
 
+    assert (outcome.reason, outcome.faults) == ("stop", ()), "nobody stands between who could fail"
     assert told == []
     assert len(log.messages()) == length
 

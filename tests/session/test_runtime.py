@@ -53,6 +53,20 @@ async def test_listeners_of_the_runtime_follow_every_replacement(tmp_path: Path)
     assert house.stage.session.phase == "disposed"
 
 
+@pytest.mark.requirement("S3-88")
+async def test_a_session_that_was_replaced_listens_no_more(tmp_path: Path) -> None:
+    house = House(Stage([says("one"), says("two")], folder=tmp_path))
+    old = house.runtime.session
+    await old.prompt("first")
+    await house.runtime.new_session()
+    before = Path(str(old.session_file)).read_bytes()
+
+    outcome = await old.agent.prompt("behind its back")
+
+    assert (outcome.reason, outcome.faults) == ("stop", ())
+    assert Path(str(old.session_file)).read_bytes() == before
+
+
 async def test_a_successor_that_cannot_be_made_leaves_the_old_session_usable(tmp_path: Path) -> None:
     """The reference tears the old one down first: then there is none."""
     house = House(Stage([says("one"), says("two")], folder=tmp_path))

@@ -140,9 +140,11 @@ class AgentSession:
         if approve is not None:
             run_hooks.gate = self._approvals.gate
         self._registry.bind = self._bound
-        c.agent.subscribe(narrator.store, critical=True)
-        c.agent.subscribe(narrator.tell)
-        c.agent.subscribe(self._run_over)
+        self._leave = (
+            c.agent.subscribe(narrator.store, critical=True),
+            c.agent.subscribe(narrator.tell),
+            c.agent.subscribe(self._run_over),
+        )
 
     def _before_run(self) -> None:
         """The agent gets its limits, tools and hooks as they are now.
@@ -831,6 +833,9 @@ class AgentSession:
         if c.is_in(phases.Disposed):
             return
         c.send(phases.Dispose())
+        c.agent.abort("disposed")
+        for leave in self._leave:
+            leave()
         c.listeners.clear()
         with suppress(Exception):
             if self._has_moved and c.log.saved:
