@@ -71,7 +71,7 @@ class Hold:
     """The stream of an answer stops after some events (`held` is set), and goes on when the gate is opened."""
 
     answer: Answer
-    events: int
+    events: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     held: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -20,6 +20,8 @@ from antiphon.modes.wire_events import Update
 
 FILE = Path(__file__).with_name("schema.json")
 _REF = "#/$defs/"
+_ROLES = ["system", "user", "assistant", "toolResult"]
+_BLOCKS = ["text", "image", "thinking", "toolCall"]
 
 
 def schema() -> JsonObject:
@@ -32,6 +34,8 @@ def schema() -> JsonObject:
     for ref in refs[: len(commands)]:
         name = ref["$ref"].removeprefix(_REF)
         defs[name]["properties"] = {"id": {"description": "Any JSON; it comes back"}, **defs[name]["properties"]}
+    defs["HostMessage"] = _open("role", "A message of the host: a note, output of a command, a summary", _ROLES)
+    defs["Foreign"] = _open("type", "A block of a kind that is not known yet", _BLOCKS)
     defs["Response"] = _RESPONSE
     defs["UiRequest"] = _UI_REQUEST
     return {
@@ -82,22 +86,25 @@ _UI_REQUEST: JsonObject = {
 }
 
 
+def _open(member: str, description: str, others: list[str]) -> JsonObject:
+    """An object that is told from others by a member, and may have any members besides."""
+    kind: JsonObject = {"type": "string", "not": {"enum": others}}
+    return {"type": "object", "description": description, "properties": {member: kind}, "required": [member]}
+
+
 def _for_readers(part: Any) -> Any:
-    """Without members that live in memory only, and open to members that come later."""
+    """Without members and names that live in memory only, and open to members that come later."""
     if isinstance(part, list):
-        return [_for_readers(item) for item in part if not _is_inner(item)]
+        return [_for_readers(item) for item in part]
     if not isinstance(part, dict):
         return part
     table = cast("JsonObject", part)
     out = {name: _for_readers(item) for name, item in table.items() if name != "additionalProperties" or item}
     if isinstance(out.get("properties"), dict):
         out["properties"] = {name: item for name, item in out["properties"].items() if not name.startswith("$")}
+    if isinstance(out.get("mapping"), dict):
+        out["mapping"] = {name: item for name, item in out["mapping"].items() if not name.startswith("$")}
     return out
-
-
-def _is_inner(item: Any) -> bool:
-    """A kind of message or block that only exists in memory."""
-    return isinstance(item, dict) and cast("JsonObject", item).get("$ref") in (_REF + "HostMessage", _REF + "Foreign")
 
 
 def text() -> str:
