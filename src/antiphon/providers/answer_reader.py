@@ -87,7 +87,7 @@ class AnswerReader:
 
     def _given_up(self, failure: Failure) -> list[ResponseEvent]:
         self._state = "over"
-        return self._decoder.fail(failure)
+        return self._decoder.fail(self._patience.verdict(failure))
 
     async def _read(self) -> bool:
         """Read until there is an event, or the body is over (False)."""

@@ -80,6 +80,7 @@ class Attempts:
         except ValueError as error:  # an address or header that cannot be sent
             raise CallOver(failures.cannot_send(failures.explain(error))) from error
         except Exception as error:  # noqa: BLE001 - whatever a transport raises
+            self._patience.check()
             return _Refused(lost(error, self._model), again=True)
         return reply if 200 <= reply.status < 300 else await self._refusal(call, reply)
 

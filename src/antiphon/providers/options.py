@@ -161,10 +161,14 @@ def merged_headers(defaults: Mapping[str, str | None], model: Model, options: Ca
 
 
 def sampling_of(model: Model, options: CallOptions) -> JsonObject:
-    """Sampling parameters: the model's, then those of the level in use, then the call's, key by key."""
+    """Sampling parameters: the model's, then those of the level in use, then the call's, key by key.
+
+    The raw entry's level is its `reasoningEffort`.
+    """
     out: JsonObject = {} if model.sampling_params is UNSET else dict(model.sampling_params)
     by_level = {} if model.sampling_params_by_thinking_level is UNSET else model.sampling_params_by_thinking_level
-    out.update(by_level.get(options.level or "off", {}))
+    effort = options.raw_get("reasoningEffort") if options.is_raw else options.level
+    out.update(by_level.get(effort if isinstance(effort, str) else "off", {}))
     out.update(options.sampling_params)
     return out
 

@@ -40,6 +40,10 @@ class Patience:
         if self._signal.aborted:
             raise CallOver(failures.aborted(self._signal.reason))
 
+    def verdict(self, failure: Failure) -> Failure:
+        """The failure, or the abort that happened with it."""
+        return failures.aborted(self._signal.reason) if self._signal.aborted else failure
+
     async def within(self, work: Awaitable[T], ms: float | None, what: str) -> T:
         """The result of `work`. `ms` 0 or None: no limit.
 

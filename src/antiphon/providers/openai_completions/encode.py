@@ -21,7 +21,7 @@ from antiphon.providers.frames import Frame, HistoryCache
 from antiphon.providers.handoff import HandOff
 from antiphon.providers.history import History, opening_of
 from antiphon.providers.http import HttpRequest
-from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, rewriter, system_role
+from antiphon.providers.openai_completions.messages import ChatFold, cache_marker, marked_text, rewriter, system_role
 from antiphon.providers.openai_completions.thinking import Thought, thinking_fields
 from antiphon.providers.openai_completions.tools import encode_tools, grammars_of
 from antiphon.providers.options import CallOptions, merged_headers, sampling_of
@@ -57,20 +57,21 @@ class _Plan:
         self._grammars = grammars_of(state.tools, flags.supports_open_ai_grammar_tools)
         self._anchor = tool_anchor(request.messages) if _adds_in_place(flags) else None
         self._after = None if self._anchor is None else self._anchor.ordinal
+        self._marker = _marker(flags, options)
 
     @property
     def key(self) -> object:
-        return (self._model, self._grammars, self._after)
+        return (self._model, self._grammars, self._after, self._marker)
 
     def history(self) -> History:
         model, flags = self._model, self._flags
-        fold = ChatFold(model, flags, self._grammars, self._after)
+        fold = ChatFold(model, flags, self._grammars, self._after, self._marker)
         return History(fold, HandOff(model, rewriter(model)), in_place=flags.supports_mid_convo_system_messages)
 
     def frame(self, history: History) -> Frame:
         model, options, flags, messages = self._model, self._options, self._flags, self._messages
         cap = _cap(model, options, history)
-        marker = _marker(flags, options)
+        marker = self._marker
         tools = self._state.tools if self._anchor is None else self._anchor.tools
         fields = base_fields(model, flags, options, cap)
         if tools or (flags.requires_tools_with_tool_history and _has_tool_history(messages)):
@@ -189,7 +190,7 @@ def _leading(state: SystemState, model: Model, flags: ChatDialect, marker: JsonO
         return []
     content: JsonValue = text
     if marker is not None:
-        content = [{"type": "text", "text": text, "cache_control": marker}]
+        content = marked_text(text, marker)
     return [{"role": system_role(model, flags), "content": content}]
 
 

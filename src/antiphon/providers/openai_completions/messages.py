@@ -30,6 +30,7 @@ class ChatFold:
     """Holds back the images of a run of tool results: they follow the run in one user message.
 
     `additions_after`: system messages after this many declare the tools they add where they stand; None: none does.
+    `marker`: the cache marker of the first system message with a text.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class ChatFold:
         flags: ChatDialect,
         grammars: Mapping[str, Grammar],
         additions_after: int | None = None,
+        marker: JsonObject | None = None,
     ) -> None:
         self._model = model
         self._flags = flags
         self._grammars = grammars
         self._additions_after = additions_after
+        self._marker = marker
         self._systems = 0
         self._count = 0
         self._images: list[Image] = []
@@ -83,7 +86,9 @@ class ChatFold:
             items.append({"role": "system", "tools": tools})
         text = leading_text(message) if is_leading else text_in_place(message)
         if text:
-            items.append({"role": system_role(self._model, self._flags), "content": text})
+            marker, self._marker = self._marker, None
+            content = text if marker is None else marked_text(text, marker)
+            items.append({"role": system_role(self._model, self._flags), "content": content})
         return items
 
     def _user(self, message: UserMessage) -> list[JsonObject]:
@@ -250,6 +255,11 @@ def rewriter(model: Model) -> Any:
     return rewrite
 
 
+def marked_text(text: str, marker: JsonObject) -> list[JsonObject]:
+    """A text that carries a cache marker."""
+    return [{"type": "text", "text": text, "cache_control": marker}]
+
+
 def cache_marker(item: JsonValue, marker: JsonObject) -> JsonValue | None:
     """The message with the marker on its last text; None if it has no text or is of another role."""
     message = cast("JsonObject", item)
@@ -257,7 +267,7 @@ def cache_marker(item: JsonValue, marker: JsonObject) -> JsonValue | None:
         return None
     content = message.get("content")
     if isinstance(content, str) and content:
-        return {**message, "content": [{"type": "text", "text": content, "cache_control": marker}]}
+        return {**message, "content": marked_text(content, marker)}
     if isinstance(content, list):
         parts = list(cast("list[JsonObject]", content))
         for index in range(len(parts) - 1, -1, -1):

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.wire import JsonObject
-from antiphon.providers.constrained import OPENAI_RULES, Grammar, grammar_of, strict_parameters
+from antiphon.providers.constrained import (
+    OPENAI_RULES,
+    Grammar,
+    NotConvertible,
+    grammar_of,
+    strict_parameters,
+    wants_strict,
+)
 from antiphon.providers.dialects import ChatDialect
 
 
@@ -43,4 +50,6 @@ def _encode_tool(tool: ToolDeclaration, flags: ChatDialect, grammar: Grammar | N
         function["strict"] = strict is not None
         if strict is not None:
             function["parameters"] = strict
+    elif wants_strict(tool) == "require":
+        raise NotConvertible(f"tool {tool.name} requires strict sampling, which this server does not have")
     return {"type": "function", "function": function}
