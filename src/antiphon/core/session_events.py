@@ -26,7 +26,7 @@ from antiphon.core.events import (
 from antiphon.core.messages import Message
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.usage import Usage
-from antiphon.core.wire import JsonObject, Wire
+from antiphon.core.wire import JsonObject, JsonValue, Wire
 
 CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
 ChangeSource: TypeAlias = Literal["set", "cycle", "restore", "extension"]
@@ -187,10 +187,10 @@ class SummarizationRetryFinished(EventBase, frozen=True, kw_only=True, gc=False,
 
 @final
 class BashExecutionUpdate(EventBase, frozen=True, kw_only=True, gc=False, tag="bash_execution_update"):
-    """Output of a command that the user runs. `id` is the one the caller gave."""
+    """Output of a command that the user runs. `id` is the one the caller gave, any JSON."""
 
     type: ClassVar[Literal["bash_execution_update"]] = "bash_execution_update"
-    id: str | UnsetType = UNSET
+    id: JsonValue | UnsetType = UNSET
     delta: str
 
 

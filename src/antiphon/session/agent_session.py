@@ -28,7 +28,7 @@ from antiphon.core.queues import QueueMode
 from antiphon.core.session_events import CompactionResult, SessionInfoChanged
 from antiphon.core.transcript import Transcript
 from antiphon.core.usage import add_usage
-from antiphon.core.wire import JsonObject
+from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.errors import ConfigurationError, WouldDeadlock
 from antiphon.loop.abort import AbortController
 from antiphon.loop.tool_call import run_tool_call
@@ -738,7 +738,7 @@ class AgentSession:
         command: str,
         *,
         exclude_from_context: bool = False,
-        id: str | None = None,  # noqa: A002 - the name on the wire
+        id: JsonValue | UnsetType = UNSET,  # noqa: A002 - the name on the wire
         on_chunk: Callable[[str], None] | None = None,
     ) -> BashResult:
         """Run a command of the user; its result becomes a message, after the settlement if a run is active."""

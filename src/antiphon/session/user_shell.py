@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from antiphon.core.messages import HostMessage, host_message
 from antiphon.core.session_events import BashExecutionUpdate
+from antiphon.core.wire import JsonValue
 from antiphon.errors import ConfigurationError
 from antiphon.loop.abort import AbortController
 from antiphon.session.conversation import Conversation
@@ -96,7 +97,7 @@ class UserShell:
         command: str,
         *,
         exclude_from_context: bool = False,
-        id: str | None = None,  # noqa: A002 - the name on the wire
+        id: JsonValue | UnsetType = UNSET,  # noqa: A002 - the name on the wire
         on_chunk: Callable[[str], None] | None = None,
     ) -> BashResult:
         """Run a command to its end and keep its result.
@@ -213,10 +214,10 @@ def _from_hook(given: ShellResult) -> BashResult:
 
 
 def _teller(
-    conversation: Conversation, command_id: str | None, on_chunk: Callable[[str], None] | None
+    conversation: Conversation, command_id: JsonValue | UnsetType, on_chunk: Callable[[str], None] | None
 ) -> Callable[[str], None]:
     def tell(text: str) -> None:
-        conversation.emit(BashExecutionUpdate(id=UNSET if command_id is None else command_id, delta=text))
+        conversation.emit(BashExecutionUpdate(id=command_id, delta=text))
         if on_chunk is not None:
             on_chunk(text)
 

@@ -176,6 +176,9 @@ async def test_commands_of_the_user_run_beside(place: Place) -> None:
         assert (data["output"], data["exitCode"], data["cancelled"]) == ("one\n", 3, False)
         update = await talk.event("bash_execution_update")
         assert update["delta"] == "one\n"
+        await talk.send({"id": 7, "type": "bash", "command": "echo seven"})
+        await talk.answer(7)
+        assert [r["id"] for r in talk.records if r.get("delta") == "seven\n"] == [7], "any JSON may be an id"
         await talk.ask("bash", command="echo hidden", excludeFromContext=True)
         await talk.send({"id": "long", "type": "bash", "command": "sleep 100"}, {"id": "s", "type": "get_state"})
         await talk.answer("s")

@@ -126,9 +126,8 @@ class Dispatcher:
         """A command of the user; its output carries the id of the command that asked for it."""
 
         async def work(dispatcher: Dispatcher, command: p.Bash) -> Any:
-            own = id_ if isinstance(id_, str) else None
             result = await dispatcher.session.execute_bash(
-                command.command, exclude_from_context=command.exclude_from_context, id=own
+                command.command, exclude_from_context=command.exclude_from_context, id=id_
             )
             return to_wire(result)
 
