@@ -275,7 +275,7 @@ async def test_a_stream_that_cancels_itself_is_a_failure(stream: Any) -> None:
         (lambda request: None, "the stream function gave a NoneType"),
         (lambda request: 5, "the stream function gave a int"),
         (lambda request: _later(5), "the stream function gave a int"),
-        (lambda request: yields(5), "cannot receive int"),
+        (lambda request: yields(5), "gave a int, which is no response event"),
         (lambda request: yields(Done(reason="stop", message="text")), "ended with a str"),  # type: ignore[arg-type]
         (lambda request: yields(Done(reason="stop", message=user("x"))), "ended with a UserMessage"),  # type: ignore[arg-type]
         (

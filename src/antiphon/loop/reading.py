@@ -13,9 +13,9 @@ from typing import Any, cast
 from antiphon.core.machine import RULES
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.response_events import Done, Failed
-from antiphon.core.states import Answered, CallModel, Input, State
+from antiphon.core.states import Answered, CallModel, Input
 from antiphon.core.usage import Usage
-from antiphon.errors import ProtocolError, StreamBroken
+from antiphon.errors import StreamBroken
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.leash import Cut, ForeignCancelled, LetGo, foreign_cancelled, started
 
@@ -124,7 +124,7 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
                 raise Cut("cancelled while the answer was read")
         rule = RULES[type(position.state)].get(type(event))
         if rule is None:
-            return _last(position.state, event)
+            return _last(event)
         position.state, commands = rule(position.state, event)
         command: Any
         for command in commands:
@@ -141,17 +141,17 @@ async def _read(b: Boundary, events: Any) -> AssistantMessage | None:
                 raise Cut("cancelled while the answer was read")
 
 
-def _last(state: State, event: Any) -> AssistantMessage:
+def _last(event: Any) -> AssistantMessage:
     """The final message, of the event that brings it.
 
     Raises:
-        ProtocolError: it brings none, and the machine has no rule for it.
+        StreamBroken: it brings none, and the machine has no rule for it.
     """
     if type(event) is Done:
         return event.message
     if type(event) is Failed:
         return event.error
-    raise ProtocolError(f"{type(state).__name__} cannot receive {type(event).__name__}")
+    raise StreamBroken(f"the model stream gave a {type(event).__name__}, which is no response event")
 
 
 def _silent(b: Boundary, cut: Cut) -> Exception:
