@@ -107,3 +107,11 @@ class SessionError(UserError):
 
 class WorkspaceError(UserError):
     """A file or process may not, or cannot, be touched as asked."""
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says; nothing if it says nothing, or fails when it is asked."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is foreign code as well
+        return ""

@@ -405,3 +405,11 @@ def test_messages_for_the_model_are_filtered_only_if_there_is_something_to_filte
     given = [user("a"), user("b")]
     assert questions.for_model(given) is given
     assert questions.for_model([*given, host_message("note")]) == given
+
+
+async def test_a_context_of_what_is_no_message_is_refused_before_the_request() -> None:
+    world = a_world(transform_context=lambda messages, _signal: [*messages, {"role": "user", "content": "hm"}])
+    await world.prompt("go")
+
+    assert (world.outcome.reason, world.requests) == ("error", [])
+    assert "transform_context: a dict is no message" in (world.outcome.error or "")

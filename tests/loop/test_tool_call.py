@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
-from tests.loop.rig import PlainTool, never, within
+from tests.loop.rig import PlainTool, never, result_texts, within
 
 from antiphon.core.calls import Outcome, ToolResult, text_result
 from antiphon.core.content import Image, Text, ToolCall, text_of
@@ -19,7 +19,7 @@ from antiphon.core.policy import DEFAULT, PI
 from antiphon.core.usage import Usage
 from antiphon.loop.abort import AbortController
 from antiphon.loop.tool_call import as_result, error_text, run_tool_call
-from antiphon.testing import Gate, settle
+from antiphon.testing import Gate, World, calls, says, settle
 
 CALL = ToolCall(id="c1", name="A", arguments={"n": "3"})
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -361,3 +361,17 @@ async def test_a_cancelled_caller_leaves_a_thread_behind() -> None:
     go_on.set()
 
     assert caller.cancelled()
+
+
+async def test_an_error_that_cannot_say_what_it_is_is_told_by_its_name() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    world = World([calls("A"), says("end")])
+    world.calls.results["A"] = Mute()
+    world.agent.subscribe(lambda *_: (_ for _ in ()).throw(Mute()))  # type: ignore[arg-type,return-value]
+    await world.prompt("go")
+
+    assert world.outcome.reason == "stop"
+    assert result_texts(world.messages) == ["Mute"]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, final
 
 from antiphon.core.events import AgentEvent
 from antiphon.core.ports import AbortSignal
+from antiphon.errors import words_of
 from antiphon.loop.boundary import CriticalFault
 
 Listener: TypeAlias = Callable[[AgentEvent, AbortSignal], Awaitable[None] | None]
@@ -65,7 +66,7 @@ class _Telling:
             waiting = None
             self.at += 1
         if self.failed is not None:
-            raise CriticalFault(str(self.failed)) from self.failed
+            raise CriticalFault(words_of(self.failed)) from self.failed
 
 
 @final
@@ -132,7 +133,7 @@ class Listeners:
                     self.telling = _Telling(self, event, signal, index, failed)
                     return self.telling.go_on(waiting)
         if failed is not None:
-            raise CriticalFault(str(failed)) from failed
+            raise CriticalFault(words_of(failed)) from failed
         return None
 
     def resume(self, event: AgentEvent) -> Awaitable[None] | None:

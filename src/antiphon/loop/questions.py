@@ -23,6 +23,7 @@ from antiphon.core.hooks import (
 from antiphon.core.messages import HostMessage, Message
 from antiphon.core.ports import ModelRequest
 from antiphon.core.transcript import Transcript
+from antiphon.errors import WrongArgument
 from antiphon.loop.boundary import Boundary
 from antiphon.loop.given import as_answer, as_messages
 from antiphon.loop.leash import Cut
@@ -95,6 +96,11 @@ async def _compose(b: Boundary, run: c.Run) -> c.Input:
         messages = await b.ask("transform_context", config.transform_context, messages, b.signal)
         if not isinstance(messages, list | tuple | Transcript):
             return _unanswered(b, "transform_context", messages)
+        if not isinstance(messages, Transcript):
+            try:
+                as_messages(messages, "transform_context")
+            except WrongArgument as error:
+                return b.failed("transform_context", error)
     if config.convert_to_llm is None:
         messages = for_model(messages)
     else:

@@ -32,6 +32,7 @@ from antiphon.core.ports import AbortSignal, Clock, OnUpdate, Tool
 from antiphon.core.toolbox import Toolbox
 from antiphon.core.usage import Usage
 from antiphon.core.wire import JsonObject
+from antiphon.errors import words_of
 from antiphon.loop.abort import never_aborted
 from antiphon.loop.config import SYSTEM_CLOCK
 from antiphon.loop.given import as_answer
@@ -354,8 +355,7 @@ def aborted_outcome(call: ToolCall, policy: Policy) -> Outcome:
 
 def error_text(error: BaseException, policy: Policy = DEFAULT) -> str:
     """What an exception says, or its name if it says nothing. Never a stack trace."""
-    text = str(error)
-    return text or ("" if policy.nameless_error == "empty" else type(error).__name__)
+    return words_of(error) or ("" if policy.nameless_error == "empty" else type(error).__name__)
 
 
 def _raised(text: str) -> ToolResult:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 from antiphon.core.session_events import ExtensionError, SessionEvent
+from antiphon.errors import words_of
 
 SessionListener: TypeAlias = Callable[[SessionEvent], Awaitable[None] | None]
 GRACE_SECONDS = 1.0
@@ -213,7 +214,7 @@ class Listeners:
 
 def failure_event(where: str, event: str, error: BaseException) -> ExtensionError:
     """What everybody is told of foreign code that failed."""
-    return ExtensionError(extension_path=where, event=event, error=str(error) or type(error).__name__)
+    return ExtensionError(extension_path=where, event=event, error=words_of(error) or type(error).__name__)
 
 
 def name_of(function: Any) -> str:
