@@ -87,6 +87,64 @@ def test_a_system_prompt_that_stays_in_place_is_marked_for_the_cache() -> None:
     assert [m["content"] for m in unmarked] == ["Base", "a", "More", "b"]
 
 
+SCHEMA = {
+    "title": "A review",
+    "type": "object",
+    "properties": {"mood": {"enum": ["good", "bad"]}, "points": {"type": "array", "items": {"type": "string"}}},
+    "required": ["mood", "points"],
+}
+CLOSED = {**SCHEMA, "additionalProperties": False}
+
+
+def format_of(api: str, sent: Any) -> Any:
+    """Where a family asks for the form of the answer."""
+    match api:
+        case "openai-completions":
+            return sent.get("response_format")
+        case "openai-responses":
+            return sent.get("text")
+        case "anthropic-messages":
+            return sent.get("output_config")
+        case _:
+            config = sent["generationConfig"]
+            return {name: config[name] for name in ("responseMimeType", "responseJsonSchema") if name in config}
+
+
+FORMATS: dict[str, Any] = {
+    "openai-completions": {
+        "type": "json_schema",
+        "json_schema": {"name": "A_review", "schema": CLOSED, "strict": True},
+    },
+    "openai-responses": {"format": {"type": "json_schema", "name": "A_review", "schema": CLOSED, "strict": True}},
+    "anthropic-messages": {"format": {"type": "json_schema", "schema": CLOSED}},
+    "google-generative-ai": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA},
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_answer_of_a_schema_is_asked_for_in_each_familys_way(api: str) -> None:
+    asked = model(api=api, id="gemini-2.5-flash")
+
+    assert format_of(api, body(request(asked, response_schema=SCHEMA))) == FORMATS[api]
+    assert not format_of(api, body(request(asked)))
+
+
+def test_a_schema_that_strict_sampling_would_change_is_not_sampled_strictly() -> None:
+    loose = {**SCHEMA, "required": ["mood"]}
+
+    form = body(request(model(), response_schema=loose))["response_format"]["json_schema"]
+
+    assert (form["strict"], form["schema"]["required"]) == (False, ["mood"])
+
+
+def test_effort_and_form_of_the_answer_stand_side_by_side() -> None:
+    asked = model(api="anthropic-messages", reasoning=True, compat={"forceAdaptiveThinking": True})
+
+    sent = body(request(asked, level="medium", response_schema=SCHEMA))
+
+    assert sent["output_config"] == {"effort": "medium", "format": FORMATS["anthropic-messages"]["format"]}
+
+
 class _Broken:
     """A reply whose body breaks, and somebody aborts in the same moment."""
 

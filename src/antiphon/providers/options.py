@@ -33,6 +33,7 @@ class CallOptions(Struct, frozen=True, kw_only=True):
 
     `timeout_ms` bounds the wait for the first byte, `silence_ms` the pause between two pieces of the stream,
     `max_retry_delay_ms` a wait that the server asks for (0: any). A header of value None removes a default.
+    `response_schema` is a JSON Schema that the answer's text must be an instance of.
     """
 
     entry: Literal["unified", "raw"] = "unified"
@@ -53,6 +54,7 @@ class CallOptions(Struct, frozen=True, kw_only=True):
     metadata: JsonObject = field(default_factory=dict)
     thinking_budgets: Mapping[str, int] = field(default_factory=dict)
     tool_choice: Any = None
+    response_schema: Mapping[str, Any] | None = None
     on_payload: Callback | None = None
     on_response: Callback | None = None
     on_provider_stream_event: Callback | None = None
@@ -74,7 +76,8 @@ class CallOptions(Struct, frozen=True, kw_only=True):
     def fingerprint(self) -> tuple[object, ...]:
         """Equal for options that lead to the same request, even if a mapping among them was changed in place."""
         nested = (self.headers, self.sampling_params, self.metadata, self.thinking_budgets, self.raw)
-        details = repr((self.tool_choice, *nested)) if self.tool_choice is not None or any(nested) else ""
+        choices = (self.tool_choice, self.response_schema)
+        details = repr((choices, *nested)) if choices != (None, None) or any(nested) else ""
         return (
             self.entry, self.level, self.api_key, self.temperature, self.max_tokens, self.cache_retention,
             self.session_id, self.disable_continuation, details,
@@ -124,7 +127,7 @@ _KNOWN = tuple(
     name for name in CallOptions.__struct_fields__ if name not in ("entry", "level", "api_key", "session_id", "raw")
 )
 _NUMBERS = ("timeout_ms", "connect_timeout_ms", "silence_ms", "max_retries", "max_retry_delay_ms", "max_tokens")
-_MAPPINGS = ("headers", "sampling_params", "metadata", "thinking_budgets")
+_MAPPINGS = ("headers", "sampling_params", "metadata", "thinking_budgets", "response_schema")
 
 
 def _check(known: dict[str, Any]) -> None:

@@ -6,15 +6,17 @@ the native way; two more loops go without them (`emulatedTools`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.providers.asking import model
+from tests.providers.asking import answer, model, request
 
 from antiphon.agent import Agent
-from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of
+from antiphon.core.content import Text
+from antiphon.core.messages import AssistantMessage, ToolResultMessage, calls_of, user
 from antiphon.core.model import Model
 from antiphon.core.policy import RunLimits
 from antiphon.core.ports import ModelRequest
@@ -77,9 +79,26 @@ async def has_called(agent: Agent, served: Model) -> None:
     answers = [message for message in messages if isinstance(message, AssistantMessage)]
     assert calls_of(answers[0])
     assert len(answers) > 1
-    for answer in answers:
-        calls = calls_of(answer)
-        start = messages.index(answer) + 1
+    for said in answers:
+        calls = calls_of(said)
+        start = messages.index(said) + 1
         results = [m for m in messages[start : start + len(calls)] if isinstance(m, ToolResultMessage)]
         assert [result.tool_call_id for result in results] == [call.id for call in calls]
-        assert answer.usage.output > 0
+        assert said.usage.output > 0
+
+
+async def test_an_answer_of_a_schema(address: str) -> None:
+    """The server samples by the schema, so that even this model gives data."""
+    served = model(f"{address}/v1", max_tokens=64)
+    schema = {
+        "type": "object",
+        "properties": {"mood": {"enum": ["good", "bad"]}, "points": {"type": "integer"}},
+        "required": ["mood", "points"],
+    }
+    asked = request(served, [user("How was the day?")], temperature=0, response_schema=schema)
+
+    message = await answer(new_adapter(served.api), asked)
+
+    said = json.loads("".join(block.text for block in message.content if isinstance(block, Text)))
+    assert said["mood"] in ("good", "bad")
+    assert isinstance(said["points"], int)

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject
+from antiphon.providers.answer_format import anthropic_format
 from antiphon.providers.copilot import is_copilot
 from antiphon.providers.dialects import AnthropicDialect
 from antiphon.providers.estimate import output_cap
@@ -142,6 +143,9 @@ def settings(model: Model, options: CallOptions, dialect: AnthropicDialect, thin
         fields["thinking"] = thinking.member
     if thinking.effort is not None:
         fields["output_config"] = {"effort": "low" if thinking.marks else thinking.effort}
+    if options.response_schema is not None:
+        output = cast("JsonObject", fields.setdefault("output_config", {}))
+        output["format"] = anthropic_format(options.response_schema)
     if options.temperature is not None and dialect.supports_temperature and not thinking.is_on:
         fields["temperature"] = options.temperature
     if (choice := options.tool_choice) is not None:

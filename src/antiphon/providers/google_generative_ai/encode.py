@@ -10,6 +10,7 @@ from typing import Any, cast
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.providers.answer_format import gemini_config
 from antiphon.providers.constrained import OPENAI_RULES, NotConvertible, strict_parameters, wants_strict
 from antiphon.providers.estimate import output_cap
 from antiphon.providers.google_generative_ai.dialect import GeminiDialect, budget_for, gemini_dialect
@@ -133,6 +134,7 @@ def generation_config(model: Model, options: CallOptions, dialect: GeminiDialect
     thinking = thinking_config(model, options, dialect)
     if thinking is not None:
         config["thinkingConfig"] = thinking
+    config.update(gemini_config(options.response_schema))
     return config
 
 

@@ -10,6 +10,7 @@ from antiphon.core.ports import ModelRequest
 from antiphon.core.response_events import ResponseEvent
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.providers import emulated_tools, failures, guided_tools, wire_json
+from antiphon.providers.answer_format import chat_fields
 from antiphon.providers.dialects import chat_dialect
 from antiphon.providers.emulated_answers import ChoiceReader
 from antiphon.providers.emulated_tools import Asked, room
@@ -86,6 +87,8 @@ def _http_request(request: ModelRequest, options: CallOptions, asked: Asked, cap
     if asked.schema is not None:
         named = {"name": "reply", "strict": True, "schema": asked.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif not folded_state(request.messages).tools:  # a call put into words is no instance of a schema
+        body.update(chat_fields(options.response_schema))
     return HttpRequest(
         url=f"{model.base_url.rstrip('/')}/chat/completions",
         headers=request_headers(request.messages, model, flags, options),

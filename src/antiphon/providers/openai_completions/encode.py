@@ -12,6 +12,7 @@ from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.ports import ModelRequest
 from antiphon.core.system_state import SystemState
 from antiphon.core.wire import JsonObject, JsonValue
+from antiphon.providers.answer_format import chat_fields
 from antiphon.providers.constrained import Grammar, NotConvertible
 from antiphon.providers.copilot import copilot_headers, is_copilot
 from antiphon.providers.dialects import OPENAI_HOST, ChatDialect, chat_dialect, session_headers
@@ -148,6 +149,7 @@ def _rest(model: Model, flags: ChatDialect, options: CallOptions, cap: int | Non
         fields["tool_stream"] = True
     if options.tool_choice is not None:
         fields["tool_choice"] = options.tool_choice
+    fields.update(chat_fields(options.response_schema))
     thought = Thought(model, flags, thinking_level(model, options), options.thinking_budgets)
     fields.update(thinking_fields(thought, cap))
     fields.update(sampling_of(model, options))

@@ -12,6 +12,7 @@ from antiphon.core.model import Model
 from antiphon.core.ports import ModelRequest
 from antiphon.core.system_state import SystemState
 from antiphon.core.wire import JsonObject
+from antiphon.providers.answer_format import responses_fields
 from antiphon.providers.constrained import NotConvertible
 from antiphon.providers.copilot import copilot_headers, is_copilot
 from antiphon.providers.dialects import OPENAI_HOST, ResponsesDialect, responses_dialect
@@ -108,6 +109,7 @@ class _Plan:
             fields["tools"] = encode_tools(tools, flags, self._grammars)
         if options.tool_choice is not None:
             fields["tool_choice"] = options.tool_choice
+        fields.update(responses_fields(options.response_schema))
         effort = self._effort
         fields.update(_reasoning(model, options, effort, FIXED_EFFORT if self._in_place_effort else effort))
         fields.update(sampling_of(model, options))
