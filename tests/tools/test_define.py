@@ -505,3 +505,24 @@ def test_two_recursive_types_of_one_name_are_refused() -> None:
     grow.__annotations__["more"] = other
     with pytest.raises(TypeError, match="two different types are called Tree"):
         tool(grow)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"execution": "later"}, r"execution=...\) cannot be 'later'; give one of parallel, sequential"),
+        ({"replay": True}, r"replay=...\) cannot be True; give one of never, safe, ask"),
+        ({"timeout": 0}, r"timeout=...\) cannot be 0; give seconds above 0, or None"),
+        ({"timeout": -1.5}, r"timeout=...\) cannot be -1.5"),
+        ({"timeout": float("nan")}, r"timeout=...\) cannot be nan"),
+        ({"timeout": "5"}, r"timeout=...\) cannot be '5'"),
+        ({"abort_grace": -1}, r"abort_grace=...\) cannot be -1; give seconds, 0 or more, or None"),
+        ({"prepare": "json"}, r"prepare=...\) cannot be 'json'; give a function"),
+    ],
+)
+def test_a_trait_that_no_tool_can_have_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(MisuseError, match=rf"^@tool\({words}"):
+
+        @tool(**given)
+        async def look() -> str:
+            return ""

@@ -24,6 +24,7 @@ from antiphon.loop.abort import DerivedSignal, Signal, never_aborted
 from antiphon.loop.config import LoopConfig
 from antiphon.loop.driver import Driver
 from antiphon.loop.event_stream import EventStream
+from antiphon.loop.given import refuse_unusable
 from antiphon.loop.outcome import RunOutcome
 
 Emit = Callable[[AgentEvent], Awaitable[None] | None]
@@ -111,7 +112,12 @@ async def run_agent_loop(
     signal: Signal | None,
     stream: ModelStream,
 ) -> RunOutcome:
-    """Run with new messages. An empty list of prompts is legal and asks from the transcript as it is."""
+    """Run with new messages. An empty list of prompts is legal and asks from the transcript as it is.
+
+    Raises:
+        WrongArgument: something given cannot be used; nothing has happened.
+    """
+    refuse_unusable(prompts, context, config, emit, signal, stream)
     prompt = Prompt(run=begin(context, config), messages=tuple(prompts), at=config.clock.now_ms())
     return await _drive(prompt, config, emit, signal, stream)
 
@@ -126,9 +132,11 @@ async def run_agent_loop_continue(
     """Run without a new message.
 
     Raises:
+        WrongArgument: something given cannot be used.
         NothingToContinue: the transcript is empty.
         CannotContinue: it ends with an answer.
     """
+    refuse_unusable((), context, config, emit, signal, stream)
     refuse_to_continue(context)
     prompt = Prompt(run=begin(context, config), messages=(), continuing=True, at=config.clock.now_ms())
     return await _drive(prompt, config, emit, signal, stream)
@@ -161,6 +169,7 @@ def agent_loop(
     stream: ModelStream,
 ) -> EventStream[AgentEvent, RunOutcome]:
     """The same as an event stream. It ends, with the error, whatever happens to the run."""
+    refuse_unusable(prompts, context, config, _no_result, signal, stream)
     return _as_stream(lambda emit: run_agent_loop(prompts, context, config, emit, signal, stream))
 
 
@@ -171,6 +180,7 @@ def agent_loop_continue(
     stream: ModelStream,
 ) -> EventStream[AgentEvent, RunOutcome]:
     """Continue as an event stream. Refusals are raised by this call itself."""
+    refuse_unusable((), context, config, _no_result, signal, stream)
     refuse_to_continue(context)
     return _as_stream(lambda emit: run_agent_loop_continue(context, config, emit, signal, stream))
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, final, get_args, overload
 
 from msgspec import Struct
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.ports import AbortSignal, ExecutionMode, OnUpdate, ReplayPolicy
 from antiphon.core.wire import JsonObject
-from antiphon.errors import MisuseError
+from antiphon.errors import MisuseError, WrongArgument
 
 if TYPE_CHECKING:
     from antiphon.tools.port import Workspace
@@ -70,6 +70,25 @@ class Traits(Struct, frozen=True, kw_only=True):
     abort_grace: float | None = None
     prepare_arguments: Prepare | None = None
     constrained_sampling: Literal[False] | JsonObject | None = None
+
+    def __post_init__(self) -> None:
+        _must_fit(self.execution_mode in get_args(ExecutionMode), "execution", self.execution_mode, ExecutionMode)
+        _must_fit(self.replay in get_args(ReplayPolicy), "replay", self.replay, ReplayPolicy)
+        _must_fit(_is_seconds(self.timeout) and self.timeout != 0, "timeout", self.timeout, "seconds above 0, or None")
+        _must_fit(_is_seconds(self.abort_grace), "abort_grace", self.abort_grace, "seconds, 0 or more, or None")
+        prepare = self.prepare_arguments
+        _must_fit(prepare is None or callable(prepare), "prepare", prepare, "a function of the raw arguments, or None")
+
+
+def _is_seconds(given: Any) -> bool:
+    """Nothing, or a number from 0 on (which NaN is not)."""
+    return given is None or (isinstance(given, int | float) and not isinstance(given, bool) and given >= 0)
+
+
+def _must_fit(fits: bool, name: str, given: object, wanted: Any) -> None:
+    if not fits:
+        choices = wanted if isinstance(wanted, str) else f"one of {', '.join(get_args(wanted))}"
+        raise WrongArgument(f"@tool({name}=...) cannot be {given!r}; give {choices}")
 
 
 class FunctionTool(Generic[P, R]):
