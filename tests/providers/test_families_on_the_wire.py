@@ -8,14 +8,16 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
-from tests.providers.asking import events, model, request
+from tests.providers.asking import KEY, events, model, request
 from tests.providers.event_rules import check_events
 from tests.providers.fake_server import RENDER, Answer, error_body
 from tests.providers.loopback import Exchange, Server
 
+from antiphon.agent import Agent
 from antiphon.core.content import Text, Thinking
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.model import Model
@@ -24,6 +26,7 @@ from antiphon.loop.abort import AbortController
 from antiphon.providers import failures
 from antiphon.providers.http import close_connections
 from antiphon.providers.registry import new_adapter
+from antiphon.tools import tool
 
 APIS = pytest.mark.parametrize("api", list(RENDER))
 ANSWER = Answer(thinking="hm", text="hello")
@@ -40,7 +43,7 @@ def frames(api: str, answer: Answer = ANSWER) -> list[bytes]:
     """The events of a small answer."""
     named = api in ("openai-responses", "anthropic-messages")
     out = []
-    for event in RENDER[api](answer, "m", lambda: "1"):
+    for event in RENDER[api](answer, "m", map(str, count()).__next__):
         name = f"event: {event['type']}\n" if named else ""
         out.append(f"{name}data: {json.dumps(event)}\n\n".encode())
     return [*out, b"data: [DONE]\n\n"] if api == "openai-completions" else out
@@ -338,3 +341,36 @@ async def test_an_abort_before_the_answer_hangs_up_at_once(api: str) -> None:
         await asyncio.wait_for(hung_up.wait(), 2)
 
     assert message.stop_reason == "aborted"
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", [api for api in RENDER if api != "google-generative-ai"])
+async def test_a_call_that_is_no_json_never_runs_and_the_model_is_shown_what_it_sent(api: str) -> None:
+    """Gemini sends arguments as objects, which cannot be wrong in this way."""
+    ran: list[str] = []
+
+    @tool
+    async def read(path: str) -> str:
+        """Read a file."""
+        ran.append(path)
+        return "content"
+
+    broken = [
+        frame.replace(b'\\"a\\"}', b'\\"a\\"')
+        for frame in frames(api, Answer(calls=(("read", {"path": "a"}), ("read", {"path": "b"}))))
+    ]
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.stream(*(broken if exchange.number == 0 else frames(api)))
+
+    async with Server(handler) as server:
+        agent = Agent(
+            stream=new_adapter(api), model=asked_model(api, server.url), tools=[read], options={"api_key": KEY}
+        )
+        outcome = await agent.prompt("Go")
+
+    assert outcome.reason == "stop", outcome.error
+    assert ran == ["b"], "the whole call ran, the broken one did not"
+    assert '\\"path\\": \\"a\\"' in server.exchanges[1].body.decode().replace('\\\\\\"', '\\"')
