@@ -264,7 +264,7 @@ async def test_a_server_that_lets_nobody_in_is_given_up(api: str) -> None:
     with busy_port() as port:
         asked = asked_model(api, f"http://127.0.0.1:{port}/v1")
         async with asyncio.timeout(10):
-            message = check_events(await events(new_adapter(api), request(asked, connect_timeout_ms=60)))
+            message = check_events(await events(new_adapter(api), request(asked, connect_timeout_ms=40)))
 
     failure = failure_of(message)
     assert failure.kind in ("timeout", "connection_lost")
@@ -277,7 +277,7 @@ async def test_a_server_that_says_nothing_is_given_up(api: str) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.until_hung_up()
 
-    failure = failure_of((await told(api, handler, timeout_ms=60))[0])
+    failure = failure_of((await told(api, handler, timeout_ms=40))[0])
 
     assert (failure.kind, failure.retryable) == ("timeout", True)
 
@@ -289,7 +289,7 @@ async def test_silence_in_the_middle_is_given_up_and_keeps_what_had_come(api: st
         await exchange.piece(b"".join(half(api)))
         await exchange.until_hung_up()
 
-    message, _ = await told(api, handler, silence_ms=80)
+    message, _ = await told(api, handler, silence_ms=50)
 
     assert (failure_of(message).kind, failure_of(message).retryable) == ("timeout", True)
     assert text_of(message) == "he"

@@ -126,7 +126,7 @@ def asked_model(api: str, url: str) -> Model:
 async def clean(api: str, asked: Model, folder: Path, caplog: pytest.LogCaptureFixture, **options: Any) -> None:
     """Ask, and look at everything that comes out."""
     caplog.set_level(logging.INFO)  # more than that is what the HTTP library hears, word for word
-    wanted = request(asked, api_key=KEY, headers={"x-call": CALL}, timeout_ms=150, **options)
+    wanted = request(asked, api_key=KEY, headers={"x-call": CALL}, timeout_ms=100, **options)
     told = [event async for event in new_adapter(api)(wanted)]  # type: ignore[union-attr]
     last = told[-1]
     assert isinstance(last, Failed)
