@@ -90,6 +90,40 @@ def test_an_abort_when_the_loop_of_the_run_is_gone_does_nothing() -> None:
     assert agent.messages[-1].role == "toolResult"
 
 
+def test_another_event_loop_can_wait_for_the_end_of_a_run() -> None:
+    agent, waits, heard = waiting_agent(), threading.Event(), []
+
+    async def wait() -> None:
+        waiting = asyncio.ensure_future(agent.wait_for_idle())
+        left = asyncio.ensure_future(agent.wait_for_idle())
+        await asyncio.sleep(0)
+        left.cancel()
+        waits.set()
+        await waiting
+        heard.append(agent.is_streaming)
+
+    def act() -> None:
+        other = threading.Thread(target=lambda: asyncio.run(wait()))
+        other.start()
+        assert waits.wait(20)
+        agent.abort()
+        other.join()
+
+    outcome_of(agent, Watched(), act)
+    assert heard == [False]
+
+
+def test_a_run_whose_loop_is_gone_is_waited_for_no_longer() -> None:
+    agent, kept = waiting_agent(), []
+
+    def keep() -> None:
+        kept.append(agent._active)
+        agent.abort()
+
+    outcome_of(agent, Watched(), keep)
+    asyncio.run(kept[0].released_elsewhere())
+
+
 @pytest.mark.parametrize("queue", ["steer", "follow_up"])
 def test_nothing_is_lost_that_many_threads_queue_at_once(queue: str) -> None:
     agent = Agent(stream=ScriptedModel([]))

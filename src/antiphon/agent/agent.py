@@ -7,6 +7,7 @@ what a host assigns reaches the next run, never the active one.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -347,7 +348,7 @@ class Agent:
             active.abort(reason or "aborted")
 
     async def wait_for_idle(self) -> None:
-        """Returns when no run is active.
+        """Returns when no run is active. May be awaited in any event loop, as `steer` and `abort` in any thread.
 
         Raises:
             WouldDeadlock: awaited by a listener, hook or tool of the run itself; make it a task instead.
@@ -357,7 +358,10 @@ class Agent:
             return
         if self._runs_in(asyncio.current_task(), active):
             raise WouldDeadlock("this run cannot end before the listener that waits for it; await in a task of its own")
-        await asyncio.shield(active.released)
+        if asyncio.get_running_loop() is active.loop:
+            await asyncio.shield(active.released)
+        else:
+            await active.released_elsewhere()
 
     def _runs_in(self, task: asyncio.Task[Any] | None, active: _ActiveRun) -> bool:
         """Does this task do a part of the run: the run itself, a store, a tool, or telling progress?"""
@@ -507,6 +511,20 @@ class _ActiveRun:
             wake = partial(self.signal.abort, reason)
         with suppress(RuntimeError):  # the loop is closed: nothing runs in it any more
             self.loop.call_soon_threadsafe(wake)
+
+    async def released_elsewhere(self) -> None:
+        """Returns when the run is over that goes on in the event loop of another thread."""
+        over: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def told(_: object) -> None:
+            if over.set_running_or_notify_cancel():  # whoever waited may have left
+                over.set_result(None)
+
+        try:
+            self.loop.call_soon_threadsafe(self.released.add_done_callback, told)
+        except RuntimeError:  # that loop is closed, and the run with it
+            return
+        await asyncio.wrap_future(over)
 
 
 def _nothing() -> None:
