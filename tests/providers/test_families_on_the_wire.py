@@ -289,7 +289,7 @@ async def test_silence_in_the_middle_is_given_up_and_keeps_what_had_come(api: st
         await exchange.piece(b"".join(half(api)))
         await exchange.until_hung_up()
 
-    message, _ = await told(api, handler, silence_ms=50)
+    message, _ = await told(api, handler, silence_ms=150)
 
     assert (failure_of(message).kind, failure_of(message).retryable) == ("timeout", True)
     assert text_of(message) == "he"
