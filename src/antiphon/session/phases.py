@@ -11,16 +11,118 @@ already finds the wait that it ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar
 
-from msgspec import UNSET, Struct, structs
+from msgspec import structs
 
-from antiphon.core.session_events import AutoRetryEnd, AutoRetryStart, CompactionEnd, CompactionReason
+from antiphon.core.session_events import AutoRetryEnd, AutoRetryStart, CompactionEnd
 from antiphon.errors import ProtocolError
-from antiphon.session.retry import Retry
+from antiphon.session.phase_kinds import (
+    Closing,
+    Compacting,
+    Counting,
+    Disposed,
+    Idle,
+    Judging,
+    Life,
+    Phase,
+    PhaseName,
+    RetryWait,
+    Running,
+    Settling,
+    Starting,
+    Summarizing,
+    life_of,
+)
+from antiphon.session.phase_words import (
+    Abort,
+    Accept,
+    Answered,
+    AskBoundary,
+    BoundaryAnswered,
+    Command,
+    Compact,
+    Compacted,
+    CompactionBegan,
+    CompactionOutcome,
+    Continue,
+    Counted,
+    CountQueue,
+    Crashed,
+    Dispose,
+    Input,
+    Judge,
+    Judged,
+    Judgement,
+    OmitAttempt,
+    RestoreAttempt,
+    RunEnded,
+    Settle,
+    SettledTold,
+    Started,
+    SummaryBegan,
+    SummaryEnded,
+    Wait,
+    WaitOver,
+    Withdrawn,
+)
 
-PhaseName: TypeAlias = Literal[
-    "idle", "starting", "running", "retry_wait", "compacting", "summarizing", "settling", "disposed"
+__all__ = [
+    "AT_WORK",
+    "LENGTH_GIVE_UP",
+    "MOST_ROUNDS",
+    "OVERFLOW_GIVE_UP",
+    "PHASES",
+    "RETRY_CANCELLED",
+    "ROWS",
+    "RULES",
+    "Abort",
+    "Accept",
+    "Answered",
+    "AskBoundary",
+    "BoundaryAnswered",
+    "Closing",
+    "Command",
+    "Compact",
+    "Compacted",
+    "Compacting",
+    "CompactionBegan",
+    "CompactionOutcome",
+    "Continue",
+    "CountQueue",
+    "Counted",
+    "Counting",
+    "Crashed",
+    "Dispose",
+    "Disposed",
+    "Idle",
+    "Input",
+    "Judge",
+    "Judged",
+    "Judgement",
+    "Judging",
+    "Life",
+    "OmitAttempt",
+    "Phase",
+    "PhaseName",
+    "RestoreAttempt",
+    "RetryWait",
+    "RunEnded",
+    "Running",
+    "Settle",
+    "SettledTold",
+    "Settling",
+    "Started",
+    "Starting",
+    "Step",
+    "Summarizing",
+    "SummaryBegan",
+    "SummaryEnded",
+    "Wait",
+    "WaitOver",
+    "Withdrawn",
+    "life_of",
+    "step",
 ]
 
 RETRY_CANCELLED = "Retry cancelled"
@@ -31,320 +133,6 @@ OVERFLOW_GIVE_UP = (
 LENGTH_GIVE_UP = (
     "The context was compacted and the answer was cut off again; shorten the last message, or use a model with a "
     "larger window."
-)
-
-
-@final
-class Life(Struct, frozen=True, gc=False):
-    """What is known of the prompt that is being worked on. `attempt`: retries since the last good answer.
-
-    `stopped`: the reason of an abort. `rounds`: how often the boundary in front of the settlement asked for more.
-    """
-
-    attempt: int = 0
-    stopped: str | None = None
-    rounds: int = 0
-
-
-# ---- phases ---------------------------------------------------------------------------------------------------------
-
-
-@final
-class Idle(Struct, frozen=True):
-    """Nothing goes on. Waits for `Accept`, `CompactionBegan`, `SummaryBegan`."""
-
-    name: ClassVar[PhaseName] = "idle"
-
-
-@final
-class Starting(Struct, frozen=True):
-    """A prompt is accepted and being prepared. Waits for `Started` or `Withdrawn`."""
-
-    name: ClassVar[PhaseName] = "starting"
-    life: Life
-
-
-@final
-class Running(Struct, frozen=True):
-    """A low-level run goes on. Waits for `Answered` and `RunEnded`."""
-
-    name: ClassVar[PhaseName] = "running"
-    life: Life
-
-
-@final
-class RetryWait(Struct, frozen=True):
-    """A failed answer will be asked for again. Waits for `WaitOver`."""
-
-    name: ClassVar[PhaseName] = "retry_wait"
-    life: Life
-
-
-@final
-class Judging(Struct, frozen=True):
-    """The run is over and not repeated for a failure. Waits for `Judged`: does the context still fit?"""
-
-    name: ClassVar[PhaseName] = "running"
-    life: Life
-
-
-@final
-class Compacting(Struct, frozen=True):
-    """A summary is being written. Waits for `Compacted`; then `back`. `repeat`: the last answer is asked for again."""
-
-    name: ClassVar[PhaseName] = "compacting"
-    back: Idle | Starting | Running | Judging
-    repeat: bool = False
-
-
-@final
-class Summarizing(Struct, frozen=True):
-    """A branch that is left is being summarised. Waits for `SummaryEnded`."""
-
-    name: ClassVar[PhaseName] = "summarizing"
-
-
-@final
-class Counting(Struct, frozen=True):
-    """Nothing is left to repair. Waits for `Counted`: does anything wait in a queue?"""
-
-    name: ClassVar[PhaseName] = "running"
-    life: Life
-
-
-@final
-class Closing(Struct, frozen=True):
-    """Nothing waits. Waits for `BoundaryAnswered`: somebody may ask for one more request."""
-
-    name: ClassVar[PhaseName] = "running"
-    life: Life
-
-
-@final
-class Settling(Struct, frozen=True):
-    """It is being told that nothing follows. Waits for `SettledTold`."""
-
-    name: ClassVar[PhaseName] = "settling"
-    life: Life
-
-
-@final
-class Disposed(Struct, frozen=True):
-    """The conversation is closed for good."""
-
-    name: ClassVar[PhaseName] = "disposed"
-
-
-Phase: TypeAlias = (
-    Idle
-    | Starting
-    | Running
-    | RetryWait
-    | Judging
-    | Compacting
-    | Summarizing
-    | Counting
-    | Closing
-    | Settling
-    | Disposed
-)
-
-# ---- inputs ---------------------------------------------------------------------------------------------------------
-
-Judgement: TypeAlias = Literal["nothing", "recover", "give up", "compact"]
-CompactionOutcome: TypeAlias = Literal["done", "nothing", "failed", "aborted"]
-
-
-@final
-class Accept(Struct, frozen=True):
-    """A prompt, or the wish to go on. Reserves the conversation."""
-
-
-@final
-class Withdrawn(Struct, frozen=True):
-    """The prompt was consumed or refused before anything was told: as if it had never come."""
-
-
-@final
-class Started(Struct, frozen=True):
-    """The first low-level run begins now."""
-
-
-@final
-class Answered(Struct, frozen=True):
-    """An answer is complete. `good`: it is no failure."""
-
-    good: bool
-
-
-@final
-class RunEnded(Struct, frozen=True):
-    """The low-level run is over. `retry`: the plan for another try, if it is worth one. `error`: of a failed answer.
-
-    `stop`: it must not go on, whatever waits (a budget is used up, a person has to decide).
-    """
-
-    aborted: bool = False
-    retry: Retry | None = None
-    error: str | None = None
-    stop: bool = False
-
-
-@final
-class WaitOver(Struct, frozen=True):
-    """The time before a retry has passed, or (`cancelled`) was cut short."""
-
-    cancelled: bool = False
-
-
-@final
-class Judged(Struct, frozen=True):
-    """Whether the context fits. `reason` says what a compaction is for; `cut`: the answer was cut off, not refused."""
-
-    judgement: Judgement
-    reason: CompactionReason = "threshold"
-    cut: bool = False
-
-
-@final
-class CompactionBegan(Struct, frozen=True):
-    """A compaction on request, before a prompt, or between turns."""
-
-
-@final
-class Compacted(Struct, frozen=True):
-    outcome: CompactionOutcome
-
-
-@final
-class Counted(Struct, frozen=True):
-    queued: bool
-
-
-@final
-class BoundaryAnswered(Struct, frozen=True):
-    """`goes_on`: one more request is wanted. `queued`: something was queued meanwhile."""
-
-    goes_on: bool
-    queued: bool
-
-
-@final
-class SettledTold(Struct, frozen=True):
-    """Every listener knows."""
-
-
-@final
-class SummaryBegan(Struct, frozen=True):
-    pass
-
-
-@final
-class SummaryEnded(Struct, frozen=True):
-    pass
-
-
-@final
-class Abort(Struct, frozen=True):
-    """The work is no longer wanted. Legal always; where there is no work it changes nothing."""
-
-    reason: str
-
-
-@final
-class Crashed(Struct, frozen=True):
-    """Our own code failed, or the task that does the work was cancelled: settle, whatever was going on."""
-
-
-@final
-class Dispose(Struct, frozen=True):
-    """The end of everything. Legal always."""
-
-
-Input: TypeAlias = (
-    Accept
-    | Withdrawn
-    | Started
-    | Answered
-    | RunEnded
-    | WaitOver
-    | Judged
-    | CompactionBegan
-    | Compacted
-    | Counted
-    | BoundaryAnswered
-    | SettledTold
-    | SummaryBegan
-    | SummaryEnded
-    | Abort
-    | Crashed
-    | Dispose
-)
-
-# ---- commands -------------------------------------------------------------------------------------------------------
-
-
-@final
-class OmitAttempt(Struct, frozen=True):
-    """Take the last answer and its results out of the context."""
-
-
-@final
-class RestoreAttempt(Struct, frozen=True):
-    """The answer that was taken out was cut off, and nothing could be done: put it back."""
-
-
-@final
-class Wait(Struct, frozen=True):
-    delay_ms: int
-
-
-@final
-class Judge(Struct, frozen=True):
-    """Find out whether the context still fits."""
-
-
-@final
-class Compact(Struct, frozen=True):
-    reason: CompactionReason
-    repeat: bool
-
-
-@final
-class CountQueue(Struct, frozen=True):
-    """Find out whether something waits."""
-
-
-@final
-class AskBoundary(Struct, frozen=True):
-    """Ask those who may want one more request."""
-
-
-@final
-class Continue(Struct, frozen=True):
-    """Begin another low-level run from where the conversation stands."""
-
-
-@final
-class Settle(Struct, frozen=True):
-    """Store what was held back, then tell that nothing follows."""
-
-    aborted: bool
-
-
-Command: TypeAlias = (
-    AutoRetryStart
-    | AutoRetryEnd
-    | CompactionEnd
-    | OmitAttempt
-    | RestoreAttempt
-    | Wait
-    | Judge
-    | Compact
-    | CountQueue
-    | AskBoundary
-    | Continue
-    | Settle
 )
 Step: TypeAlias = tuple[Phase, list[Command]]
 
@@ -574,11 +362,3 @@ def step(phase: Phase, given: Input) -> Step:
     if rule is None:
         raise ProtocolError(f"{type(phase).__name__} cannot receive {type(given).__name__}")
     return rule(phase, given)
-
-
-def life_of(phase: Phase) -> Life | None:
-    """The prompt that is being worked on, if there is one."""
-    if isinstance(phase, Compacting):
-        return life_of(phase.back)
-    life = getattr(phase, "life", UNSET)
-    return None if life is UNSET else life
