@@ -9,15 +9,17 @@ from antiphon.core.messages import Message, ToolResultMessage
 from antiphon.core.policy import RunLimits
 from antiphon.core.ports import AbortSignal, Tool
 from antiphon.session.approvals import Approvals, Approver
+from antiphon.session.beginning import Beginning
 from antiphon.session.budget import Budget, BudgetKeeper
 from antiphon.session.choices import Choices, Persist, ScopedModel
 from antiphon.session.compactor import Compactor, Summarizer
 from antiphon.session.conversation import Conversation
 from antiphon.session.driver import Driver
-from antiphon.session.inbox import Inbox
+from antiphon.session.inbox import Ask, Inbox
 from antiphon.session.narrator import Narrator
 from antiphon.session.navigation import Navigator
 from antiphon.session.nested_calls import NestedCalls, ToolCalls
+from antiphon.session.notes import Notes
 from antiphon.session.open_batch import OpenBatch
 from antiphon.session.performing import NestedUsage, Performer
 from antiphon.session.prompt_writer import PromptWriter
@@ -68,7 +70,7 @@ class SessionParts:
         )
         self._open_batch = OpenBatch(c, self._approvals, self._narrator.recorder, performer.left_open)
         driver = Driver(c, self._narrator, self._compactor)
-        self._inbox = Inbox(
+        self._beginning = Beginning(
             c,
             driver,
             self._narrator,
@@ -79,7 +81,14 @@ class SessionParts:
             self._approvals,
             self._open_batch,
         )
-        self.shell = UserShell(c, workspace, self._inbox.keep_shell_result)
+        self._inbox = Inbox(c, self._narrator.queue, self._beginning)
+        self._notes = Notes(
+            c,
+            self._narrator,
+            next_turn=self._beginning.next_turn.append,
+            prompt=lambda message: self._inbox.prompt(Ask(given=message, expand=False)),
+        )
+        self.shell = UserShell(c, workspace, self._notes.keep_shell_result)
         self._has_moved = False
         self._suspends = False
         self._plug_together(driver, approve)

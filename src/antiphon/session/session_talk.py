@@ -11,7 +11,8 @@ from antiphon.core.content import Content, Image
 from antiphon.core.messages import user
 from antiphon.errors import WouldDeadlock
 from antiphon.session import phases
-from antiphon.session.inbox import Ask, DeliverAs, Given, WhenIdle
+from antiphon.session.inbox import Ask, Given, WhenIdle
+from antiphon.session.notes import DeliverAs
 from antiphon.session.ports import Source, StreamingBehavior
 from antiphon.session.queue_view import ClearedQueue
 from antiphon.session.session_state import SessionState
@@ -120,7 +121,7 @@ class SessionTalk(SessionState):
         deliver_as: DeliverAs | None = None,
     ) -> None:
         """A message of an extension, which the model reads as the user's."""
-        await self._inbox.note(
+        await self._notes.take(
             custom_type,
             content,
             display=display,
@@ -135,7 +136,7 @@ class SessionTalk(SessionState):
         Raises:
             SessionBusy, ApprovalsPending, NothingToContinue, CannotContinue, LimitStillReached: why not.
         """
-        return await self._inbox.go_on()
+        return await self._beginning.go_on()
 
     def clear_queue(self) -> ClearedQueue:
         """Take back what waits; gives the texts."""
