@@ -65,8 +65,8 @@ class History:
         """Take in the messages behind `length`."""
         length = len(messages)
         if length > self.length:
-            for index in range(self.length, length):
-                self._feed(messages[index])
+            for message in messages[self.length :]:
+                self._feed(message)
             self.length = length
             self._tail = self._behind() if self._hand_off.is_open else self._fold.finish()
 
