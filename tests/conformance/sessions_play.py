@@ -30,9 +30,10 @@ from antiphon.session.retry import RetrySettings
 from antiphon.session.settings import SessionSettings
 from antiphon.session_log import SessionLog, SessionStore, Sources
 from antiphon.session_log.branches import BRANCH_PREAMBLE
+from antiphon.session_log.calls import CALL_STARTED
 from antiphon.session_log.compaction import CompactionSettings
 from antiphon.session_log.compaction.summary import NO_HISTORY, SPLIT_HEADING, SYSTEM_PROMPT
-from antiphon.session_log.entries import MessageEntry, entry_to_wire
+from antiphon.session_log.entries import CustomEntry, MessageEntry, entry_to_wire
 from antiphon.tools import LocalWorkspace
 
 Json = Any
@@ -283,7 +284,9 @@ class Play:
 
     def found(self) -> Json:
         log = self.session.log
-        ids = list(log.table.ids)
+        kept, parents = _without_records(log)
+        ids = [entry.id for entry in kept]
+        leaf = parents.get(log.leaf_id, log.leaf_id)
         matches = [message_to_wire(m) for m in self.session.messages] == [message_to_wire(m) for m in log.messages()]
         return {
             "results": self.results,
@@ -291,7 +294,7 @@ class Play:
             "requests": self.answers.requests,
             "unusedResponses": len(self.answers.responses),
             "entries": _entries(log, self.case["expect"]["entries"]),
-            "leaf": ids.index(log.leaf_id) if log.leaf_id is not None else None,
+            "leaf": ids.index(leaf) if leaf is not None else None,
             "context": [_message(message) for message in log.messages() if message.role != "system"],
             "agentMatchesProjection": matches,
             "idle": self.session.is_idle and not self.session.agent.is_streaming,
@@ -385,11 +388,12 @@ def _said(message: Message) -> tuple[str, str]:
 
 
 def _entries(log: SessionLog, expected: Json) -> Json:
-    ids = list(log.table.ids)
+    entries, parents = _without_records(log)
+    ids = [entry.id for entry in entries]
     names = {entry_id: number for number, entry_id in enumerate(ids)}
     out: list[Json] = []
-    for number, entry in enumerate(log.entries()):
-        wire = entry_to_wire(entry)
+    for number, entry in enumerate(entries):
+        wire = {**entry_to_wire(entry), "parentId": parents.get(entry.parent_id, entry.parent_id)}
         want = expected[number] if number < len(expected) else {}
         item = _entry(entry, wire, names)
         before = ids[number - 1] if number else None
@@ -399,6 +403,21 @@ def _entries(log: SessionLog, expected: Json) -> Json:
             item.pop("tokensBefore", None)
         out.append(item)
     return out
+
+
+def _without_records(log: SessionLog) -> tuple[list[Any], dict[str | None, str | None]]:
+    """The entries without our records of started calls, and for each of those what stands in its place as a parent.
+
+    The reference keeps none; to it they are state of an extension.
+    """
+    kept: list[Any] = []
+    parents: dict[str | None, str | None] = {}
+    for entry in log.entries():
+        if isinstance(entry, CustomEntry) and entry.custom_type == CALL_STARTED:
+            parents[entry.id] = parents.get(entry.parent_id, entry.parent_id)
+        else:
+            kept.append(entry)
+    return kept, parents
 
 
 def _entry(entry: Any, wire: Json, names: dict[str, int]) -> Json:

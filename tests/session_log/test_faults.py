@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 from tests.session_log.disks import FaultyDisk, ForgetfulDisk
-from tests.session_log.make import counting_sources, history, ids_on_disk, says
+from tests.session_log.make import calls, counting_sources, history, ids_on_disk, says
 
+from antiphon.core.content import ToolCall
 from antiphon.core.messages import user
 from antiphon.errors import SessionError
 from antiphon.session_log import Durability, SessionLog, SessionStore
@@ -284,6 +285,22 @@ def _promised(acknowledged: list[str], durability: Durability) -> list[str]:
         return ids
     users = 2 * ((len(ids) + 1) // 2) - 1 if ids and durability == "turn" else 0
     return ids[: max(flushed, users)]
+
+
+@pytest.mark.parametrize(("durability", "once", "kept"), [("turn", True, 1), ("turn", False, 0), ("sync", False, 1)])
+def test_that_a_call_starts_survives_if_it_must_not_be_made_twice(
+    durability: Durability, once: bool, kept: int
+) -> None:
+    """Else it would be taken for one that had not begun, and made again."""
+    disk, path = ForgetfulDisk(), Path("/sessions/power.jsonl")
+    log = store_on(disk, path.parent, durability).open(path)
+    log.append_message(user("go"))
+    log.append_message(calls("t"))
+    log.append_call_started(ToolCall(id="c0", name="t", arguments={}), 0, once=once)
+
+    least = min(len(_survivors(store_on(disk.power_loss(random.Random(n)), path.parent), path)) for n in range(40))
+
+    assert least == 1 + 2 * kept
 
 
 def test_power_loss_during_an_upgrade_loses_nothing() -> None:

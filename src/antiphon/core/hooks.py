@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Content, ToolCall
 from antiphon.core.growing import Grown
-from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage
+from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, calls_of
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.ports import AbortSignal, Tool
 from antiphon.core.usage import Usage
@@ -55,6 +55,14 @@ class BeforeToolCall(Struct, frozen=True):
     tool_call: ToolCall
     args: JsonObject
     context: Context
+
+
+def position_of(call: BeforeToolCall) -> int | None:
+    """The place of a call among those of its answer; nothing if it is not one of them."""
+    for position, block in enumerate(calls_of(call.assistant_message)):
+        if block is call.tool_call:
+            return position
+    return None
 
 
 @final

@@ -20,7 +20,7 @@ from msgspec import UNSET, structs
 
 from antiphon.core.batch import refused_doubles
 from antiphon.core.content import ToolCall
-from antiphon.core.hooks import BeforeDecision, BeforeToolCall
+from antiphon.core.hooks import BeforeDecision, BeforeToolCall, Context, position_of
 from antiphon.core.messages import AssistantMessage, calls_of
 from antiphon.core.ports import AbortSignal
 from antiphon.core.session_events import ApprovalAnswered, ApprovalRequested
@@ -98,6 +98,15 @@ class Approvals:
         """Positions of the last answer's calls that were asked about, answered or not."""
         return frozenset(self._waiting)
 
+    def id_of(self, position: int) -> str | None:
+        waiting = self._waiting.get(position)
+        return None if waiting is None else waiting.approval.id
+
+    def is_unasked_or_stale(self, position: int) -> bool:
+        """Does nobody think about this call at the moment?"""
+        waiting = self._waiting.get(position)
+        return waiting is None or waiting.verdict is not None
+
     def verdict(self, position: int) -> Verdict | None:
         waiting = self._waiting.get(position)
         return None if waiting is None else waiting.verdict
@@ -133,7 +142,7 @@ class Approvals:
     async def gate(self, call: BeforeToolCall, signal: AbortSignal) -> BeforeDecision | None:
         """Let a call pass when a person has allowed it. Returns at once for calls that need no approval."""
         message = call.assistant_message
-        position = _position_of(call)
+        position = position_of(call)
         if position is None:  # a nested call: it is judged alone
             return await self._nested(call, signal)
         if self._of is not message:
@@ -184,6 +193,18 @@ class Approvals:
             if need:
                 self._request(call, args, position, need)
         if self._waiting:
+            self._c.log.flush()
+
+    async def ask_about(self, message: AssistantMessage, call: ToolCall, position: int, question: str | None) -> None:
+        """Ask about a call that an earlier process has left open. Without a question: if the host wants it asked."""
+        args = self._checked(call, call.arguments)
+        if args is None:
+            return
+        context = Context(self._c.agent.messages, self._c.agent.tools)
+        given = BeforeToolCall(assistant_message=message, tool_call=call, args=args, context=context)
+        need = question or await self._need(given)
+        if need:
+            self._request(call, args, position, need)
             self._c.log.flush()
 
     async def _need(self, call: BeforeToolCall) -> Need:
@@ -287,14 +308,6 @@ class Approvals:
         self._of = None
         self._waiting.clear()
         self._load()
-
-
-def _position_of(call: BeforeToolCall) -> int | None:
-    """The place of a call among those of its answer; nothing if it is not one of them."""
-    for position, block in enumerate(calls_of(call.assistant_message)):
-        if block is call.tool_call:
-            return position
-    return None
 
 
 async def _answered_or_aborted(answered: asyncio.Event, signal: AbortSignal) -> bool:

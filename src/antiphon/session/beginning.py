@@ -76,7 +76,7 @@ class Beginning:
             self._check()
             if self._open_batch.is_open:
                 self._approvals.refuse_all()
-                await self._open_batch.close(self._c.work.signal)
+                await self._open_batch.close(self._c.work.signal, going_on=False)
             await self._prepare_branch()
             await self._driver.check_before_prompt()
             prompts = await self._composed(messages)
@@ -165,8 +165,11 @@ class Beginning:
         self.reserve()
         with self.reserved():
             self._check_for_going_on()
-            if self._open_batch.is_open:
-                await self._open_batch.close(c.work.signal)
+            if c.has_open_calls():
+                await self._open_batch.ask()
+                if self._approvals.pending:
+                    raise ApprovalsPending(len(self._approvals.pending))
+                await self._open_batch.close(c.work.signal, going_on=True)
             await self._prepare_branch()
             await self._driver.omit_failed_attempt()
             self._check_there_is_something()

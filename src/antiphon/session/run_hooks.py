@@ -24,6 +24,7 @@ from antiphon.core.hooks import (
     RequestUpdate,
     Turn,
     TurnDecision,
+    position_of,
 )
 from antiphon.core.messages import HostMessage, Message, SystemMessage
 from antiphon.core.ports import AbortSignal
@@ -80,7 +81,7 @@ class RunHooks:
         agent.finish_turn = self.finish_turn if hooks.turn_end or self.is_stuck else None
         rewrites = hooks.context or hooks.context_with_system or self.forced_prompt
         agent.transform_context = self.transform_context if rewrites else None
-        agent.before_tool_call = self.before_tool_call if hooks.tool_call or self.gate else None
+        agent.before_tool_call = self.before_tool_call
         agent.after_tool_call = self.after_tool_call if hooks.tool_result or self.override is not _no_override else None
 
     # -- requests -------------------------------------------------------------------------------------------------
@@ -187,7 +188,21 @@ class RunHooks:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     async def before_tool_call(self, call: BeforeToolCall, signal: AbortSignal) -> BeforeDecision | None:
-        """Extensions first, then the gate. What an extension changed in the arguments is checked again."""
+        """Extensions first, then the gate; what passes both is recorded in the log before it starts.
+
+        So after a crash it is known which calls may have run, and which cannot have.
+        """
+        decision = await self._judged(call, signal)
+        if decision is None or not decision.block:
+            position = position_of(call)
+            if position is not None:
+                tool = self._registry.find(call.tool_call.name)
+                once = getattr(tool, "replay", "never") != "safe"
+                self._c.log.append_call_started(call.tool_call, position, once=once)
+        return decision
+
+    async def _judged(self, call: BeforeToolCall, signal: AbortSignal) -> BeforeDecision | None:
+        """What extensions and the gate say. What an extension changed in the arguments is checked again."""
         hook = self._c.hooks.tool_call
         if hook is not None:
             before = repr(call.args)

@@ -68,7 +68,7 @@ class SessionParts:
             find=registry.find,
             sequential=lambda: c.agent.tool_execution == "sequential",
         )
-        self._open_batch = OpenBatch(c, self._approvals, self._narrator.recorder, performer.left_open)
+        self._open_batch = OpenBatch(c, registry, self._approvals, self._narrator.recorder, performer.left_open)
         driver = Driver(c, self._narrator, self._compactor)
         self._beginning = Beginning(
             c,

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from antiphon.core.content import Text, ToolCall
 from antiphon.core.messages import AssistantMessage, ToolResultMessage, UserMessage, calls_of
+from antiphon.core.ports import ReplayPolicy
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.entries import CustomEntry, Entry
 from antiphon.session_log.projection import Contribution, Projected
@@ -23,6 +24,22 @@ CALL_STARTED = "antiphon.call_started"
 """The kind of the record."""
 
 Progress: TypeAlias = Literal["not begun", "begun", "unknown"]
+
+Resumption: TypeAlias = Literal["run", "close", "ask"]
+"""What becomes of an open call when the work goes on: make it, give it an error result, or let a person say."""
+
+_RESUMED: dict[tuple[Progress, ReplayPolicy], Resumption] = {
+    # (how far it had got, what its tool allows)
+    ("not begun", "never"): "run",  # for the first time
+    ("not begun", "safe"): "run",
+    ("not begun", "ask"): "run",
+    ("begun", "never"): "close",
+    ("begun", "safe"): "run",
+    ("begun", "ask"): "ask",
+    ("unknown", "never"): "close",  # nobody can tell, so it may have begun
+    ("unknown", "safe"): "run",
+    ("unknown", "ask"): "ask",
+}
 
 _SAID: dict[Progress, str] = {
     "not begun": "Not executed: the program was interrupted before tool {name} could start.",
@@ -38,6 +55,11 @@ class OpenCall(Struct, frozen=True, gc=False):
     call: ToolCall
     position: int
     progress: Progress
+
+
+def resumption(progress: Progress, replay: ReplayPolicy) -> Resumption:
+    """What becomes of a call that a crash left open, by what its tool says about being called again."""
+    return _RESUMED[progress, replay]
 
 
 def start_record(call: ToolCall, position: int) -> JsonObject:

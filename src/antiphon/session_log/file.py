@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import final
 
 from antiphon.session_log.disk import Disk, FileState, locked, quietly, replaced, write_all
-from antiphon.session_log.lines import BLOCK_BYTES, SPEAKERS, Durability
+from antiphon.session_log.lines import BLOCK_BYTES, SPEAKERS, Durability, is_due
 from antiphon.session_log.refusals import (
     SessionChanged,
     SessionExists,
@@ -127,13 +127,9 @@ class FileLines:
         self._notice_changes()
         start = b"\n" if self._needs_newline else b""
         address = self._size + len(start)
-        self._store(start + line + b"\n", sync=self._is_due(speaker))
+        self._store(start + line + b"\n", sync=is_due(self._durability, speaker))
         self._needs_newline = False
         return address
-
-    def _is_due(self, speaker: str) -> bool:
-        """Must this line be safe from a power loss at once?"""
-        return self._durability == "sync" or (self._durability == "turn" and speaker == "user")
 
     def _append_waiting(self, waiting: bytearray, line: bytes, *, talk: bool) -> int:
         address = len(waiting)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias, final
 
 Durability: TypeAlias = Literal["fast", "turn", "sync"]
-"""When a line is safe from a power loss. `sync`: at once, each of them. `turn`: each message of a user at once, the
-rest when `flush` is called, as a conversation does when it has settled. `fast`: when `flush` is called.
+"""When a line is safe from a power loss. `sync`: at once, each of them. `turn`: each message of a user, and each record
+of a call that must not be made twice, at once; the rest when `flush` is called, as a conversation does when it has
+settled. `fast`: when `flush` is called.
 
 What was not synced may be lost for `LOSS_WINDOW_MS`. A killed process loses nothing in any of them."""
 
@@ -20,6 +21,16 @@ than 30,000 (`vm.dirty_expire_centisecs`) and looks every 5,000 (`vm.dirty_write
 
 SPEAKERS = ("user", "assistant")
 """When one of them speaks, a session gets a file."""
+
+INTENT = "intent"
+"""Who speaks in a line that must be safe before something else happens."""
+_URGENT = ("user", INTENT)
+
+
+def is_due(durability: Durability, speaker: str) -> bool:
+    """Must a line be safe from a power loss at once?"""
+    return durability == "sync" or (durability == "turn" and speaker in _URGENT)
+
 
 BLOCK_BYTES = 1 << 20
 
@@ -45,7 +56,9 @@ class Lines(Protocol):
         ...
 
     def append(self, line: bytes, speaker: str) -> int:
-        """Store one line without its newline; its address. `speaker`: the role of the message in it, if it has one.
+        """Store one line without its newline; its address.
+
+        `speaker`: the role of the message in it, if it has one, or `INTENT`.
 
         Raises:
             SessionError: it is not stored, and everything is as before.

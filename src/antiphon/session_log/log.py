@@ -44,7 +44,7 @@ from antiphon.session_log.entries import (
 from antiphon.session_log.file import FileLines
 from antiphon.session_log.fork import forked, relinked
 from antiphon.session_log.line import changed, sealed, write_value
-from antiphon.session_log.lines import Lines, MemoryLines
+from antiphon.session_log.lines import INTENT, Lines, MemoryLines
 from antiphon.session_log.projection import Projected, Projection, Settings, as_blocks
 from antiphon.session_log.refusals import EntryRefused, NoSuchEntry
 from antiphon.session_log.repairs import REPAIRED, is_recorded, repair_record
@@ -292,12 +292,14 @@ class SessionLog:
         replacement = None if content is None else Replacement(content=content)
         return self._append(ContextEditEntry, target_id=target_id, replacement=replacement).id
 
-    def append_call_started(self, call: ToolCall, position: int) -> str:
+    def append_call_started(self, call: ToolCall, position: int, *, once: bool = True) -> str:
         """Record that a call is about to start: store it before the call is made.
 
-        `position` counts the calls of the last answer from 0.
+        `position` counts the calls of the last answer from 0. `once`: it must not be made twice, so the record has to
+        survive a power loss, too (unless durability is `fast`).
         """
-        return self.append_custom(CALL_STARTED, start_record(call, position))
+        data = start_record(call, position)
+        return self._append(CustomEntry, speaker=INTENT if once else "", custom_type=CALL_STARTED, data=data).id
 
     def open_calls(self) -> list[OpenCall]:
         """Calls of the last answer that have no result, with what is known of each."""
@@ -439,7 +441,14 @@ class SessionLog:
         return entry_from_line(self._raw(number))
 
     def _append(
-        self, entry_type: type[_Known], /, *, entry_id: str | None = None, now_ms: int | None = None, **fields: Any
+        self,
+        entry_type: type[_Known],
+        /,
+        *,
+        entry_id: str | None = None,
+        now_ms: int | None = None,
+        speaker: str = "",
+        **fields: Any,
     ) -> _Known:
         """Make, store, remember: in this order, so that memory never knows more than the file."""
         self._take_news()
@@ -455,7 +464,7 @@ class SessionLog:
         except TypeError as error:
             raise EntryRefused(f"the {entry.type} entry cannot be written as JSON: {error}") from error
         head = _head_of(entry)
-        role = "" if head.message is UNSET else head.message.role
+        role = speaker if head.message is UNSET else head.message.role
         stored = sealed(line) if self._seals else line
         address = self.lines.append(stored, role)
         self._leaf = table.add(head, self._leaf, address, len(stored))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from antiphon.session_log.lines import SPEAKERS, Durability
+from antiphon.session_log.lines import SPEAKERS, Durability, is_due
 from antiphon.session_log.refusals import SessionReadOnly, SessionUnreadable, SessionWriteFailed
 
 _SCHEMA = """
@@ -116,7 +116,7 @@ class SqliteLines:
         data = line + b"\n"
         if self._waiting is None:
             address = self._size
-            self._store([(address, data)], sync=self._is_due(speaker))
+            self._store([(address, data)], sync=is_due(self._durability, speaker))
             self._size += len(data)
             return address
         address = len(self._waiting)
@@ -145,9 +145,6 @@ class SqliteLines:
         except sqlite3.Error as error:
             raise SessionWriteFailed(f"session {self.session_id} cannot be written: {error}") from error
         self._size = len(data)
-
-    def _is_due(self, speaker: str) -> bool:
-        return self._durability == "sync" or (self._durability == "turn" and speaker == "user")
 
     def _store(self, rows: list[tuple[int, bytes]], *, sync: bool) -> None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from antiphon.core.ports import AbortSignal, ExecutionMode, OnUpdate, ToolReturn
+from antiphon.core.ports import AbortSignal, ExecutionMode, OnUpdate, ReplayPolicy, ToolReturn
 from antiphon.core.wire import JsonObject
 from antiphon.testing.gate import Gate
 from antiphon.testing.model import passed_or_aborted
@@ -109,11 +109,13 @@ class ScriptedTool:
         description: str = "",
         parameters: JsonObject | None = None,
         execution_mode: ExecutionMode | None = None,
+        replay: ReplayPolicy = "never",
     ) -> None:
         self.name = name
         self.description = description or f"Scripted tool {name}"
         self.parameters: JsonObject = parameters or {"type": "object"}
         self.execution_mode = execution_mode
+        self.replay: ReplayPolicy = replay
         self._script = script
 
     async def execute(self, call_id: str, args: JsonObject, signal: AbortSignal, on_update: OnUpdate) -> ToolReturn:
