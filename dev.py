@@ -81,12 +81,15 @@ def slow(words: list[str]) -> int:
 def coverage(words: list[str]) -> int:
     """Without the walks through every moment: they take long under a tracer, and reach nothing that others do not."""
     data = ("--data-file", str(ROOT / "build" / "coverage"))
-    tests = ("tests/core", "tests/session/test_choices.py", *(f"--ignore=tests/core/{name}" for name in EXHAUSTIVE))
+    tests = ("tests/core", *BESIDE, *(f"--ignore=tests/core/{name}" for name in EXHAUSTIVE))
     (ROOT / "build").mkdir(exist_ok=True)
     measure = (str(PYTHON), "-m", "coverage")
     failed = call(*measure, "run", *data, "--source=src/antiphon/core", "-m", "pytest", *tests, *words)
     return failed or call(*measure, "report", *data, "--show-missing", "--skip-covered", "--fail-under=100")
 
+
+BESIDE = ("tests/session/test_choices.py", "tests/providers/test_failures.py")
+"""Tests of other rooms that run parts of the core."""
 
 EXHAUSTIVE = ("test_machine_exhaustive.py", "test_planted_faults.py")
 
