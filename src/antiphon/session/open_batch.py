@@ -115,6 +115,8 @@ class OpenBatch:
         """What a call has come to; nothing if it may have been run before."""
         verdict = self._verdict(found)
         if verdict is not None and not verdict.approved:
+            if found.progress == "begun" and verdict.reason is None:
+                return None  # not again; that it was refused would say that it never ran
             return error_outcome(verdict.reason or REFUSED.format(name=found.call.name))
         if verdict is None and not may_run:
             return None
