@@ -15,7 +15,8 @@ from antiphon.core.messages import AssistantMessage, StopReason, ToolResultMessa
 from antiphon.core.ports import ReplayPolicy
 from antiphon.session.refusals import ApprovalsPending
 from antiphon.session_log import SessionStore
-from antiphon.session_log.calls import Progress, resumption
+from antiphon.session_log.calls import CALL_STARTED, Progress, resumption
+from antiphon.session_log.entries import CustomEntry
 from antiphon.testing import CallScript, ScriptedTool, calls, says, settle
 
 pytestmark = pytest.mark.not_replayed("what a crash left behind is not played again")
@@ -181,3 +182,28 @@ async def test_a_call_that_waits_for_a_person_has_not_begun(tmp_path: Path) -> N
 
     stage.session.answer_approval(stage.session.pending_approvals[0].id, True)
     assert (await going).final_text == "done"
+
+
+async def test_a_call_whose_batch_waits_for_a_person_has_not_begun_either(tmp_path: Path) -> None:
+    """Calls of one answer start together: the first needs no approval, the second does."""
+    script = CallScript()
+    stage = Stage([calls("A", "B"), says("done")], folder=tmp_path, approve=lambda call: call.tool_call.name == "B")
+    going = asyncio.ensure_future(stage.session.prompt("go"))
+    while not stage.session.pending_approvals:
+        await settle()
+    for _ in range(20):
+        await settle()
+    await stage.session.dispose()
+    await going
+
+    second = resumed(tmp_path, script, "never", approve=lambda call: call.tool_call.name == "B")
+    second.session.answer_approval(second.session.pending_approvals[0].id, True)
+    await second.session.continue_()
+
+    assert [executed.call_id for executed in script.executed] == ["A", "B"]
+    kinds = [entry.data["position"] for entry in second.log.entries() if entry_is_start(entry)]
+    assert kinds == [0, 1], "each started once"
+
+
+def entry_is_start(entry: Any) -> bool:
+    return isinstance(entry, CustomEntry) and entry.custom_type == CALL_STARTED

@@ -155,6 +155,20 @@ class Approvals:
             return BeforeDecision(block=True, reason="Operation aborted")
         return self._passed(call, waiting)
 
+    def is_held_up(self, call: BeforeToolCall) -> bool:
+        """Does a call that was let pass start only when a person has judged a later one of its answer?
+
+        Calls of one answer start together, unless they are made one after the other.
+        """
+        position = position_of(call)
+        if position is None or self._of is not call.assistant_message:
+            return False
+        one_by_one = self._c.agent.tool_execution == "sequential" or any(
+            getattr(self._registry.find(other.name), "execution_mode", None) == "sequential"
+            for other in calls_of(call.assistant_message)
+        )
+        return not one_by_one and any(w.verdict is None and p > position for p, w in self._waiting.items())
+
     async def _nested(self, call: BeforeToolCall, signal: AbortSignal) -> BeforeDecision | None:
         need = await self._need(call)
         if not need:

@@ -26,7 +26,7 @@ from antiphon.core.hooks import (
     TurnDecision,
     position_of,
 )
-from antiphon.core.messages import HostMessage, Message, SystemMessage
+from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
 from antiphon.core.ports import AbortSignal
 from antiphon.core.transcript import Transcript
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
@@ -61,6 +61,10 @@ class RunHooks:
         """What extensions have changed in the sections, for one run."""
         self.gate: Gate | None = None
         """Asked about every call that extensions let pass."""
+        self.is_held_up: Callable[[BeforeToolCall], bool] = _never_held_up
+        """Does a call that was let pass wait for another one of its answer?"""
+        self._starting_of: AssistantMessage | None = None
+        self._starting: list[tuple[ToolCall, int]] = []
         self.notices: Callable[[], Sequence[Message]] = _no_messages
         """What the model has to be told before a further turn."""
         self.is_stuck: Callable[[], bool] | None = None
@@ -193,13 +197,21 @@ class RunHooks:
         So after a crash it is known which calls may have run, and which cannot have.
         """
         decision = await self._judged(call, signal)
-        if decision is None or not decision.block:
-            position = position_of(call)
-            if position is not None:
-                tool = self._registry.find(call.tool_call.name)
-                once = getattr(tool, "replay", "never") != "safe"
-                self._c.log.append_call_started(call.tool_call, position, once=once)
+        if self._starting_of is not call.assistant_message:
+            self._starting_of, self._starting = call.assistant_message, []
+        position = position_of(call)
+        if position is not None and (decision is None or not decision.block):
+            self._starting.append((call.tool_call, position))
+        if not signal.aborted and not self.is_held_up(call):
+            self._record_starts()
         return decision
+
+    def _record_starts(self) -> None:
+        """The calls that start now; a batch that starts as a whole may have waited for a person."""
+        for call, position in self._starting:
+            once = getattr(self._registry.find(call.name), "replay", "never") != "safe"
+            self._c.log.append_call_started(call, position, once=once)
+        self._starting = []
 
     async def _judged(self, call: BeforeToolCall, signal: AbortSignal) -> BeforeDecision | None:
         """What extensions and the gate say. What an extension changed in the arguments is checked again."""
@@ -262,6 +274,10 @@ def merged(own: AfterOverride | None, wished: AfterOverride | None) -> AfterOver
 
 def _no_messages() -> Sequence[Message]:
     return ()
+
+
+def _never_held_up(_call: BeforeToolCall) -> bool:
+    return False
 
 
 def _no_override(_call: AfterToolCall) -> AfterOverride | None:

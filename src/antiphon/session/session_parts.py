@@ -108,6 +108,7 @@ class SessionParts:
         run_hooks.notices = self._budget.notices
         if approve is not None:
             run_hooks.gate = self._approvals.gate
+            run_hooks.is_held_up = self._approvals.is_held_up
         self._registry.bind = self._bound
         self._leave = (
             c.agent.subscribe(narrator.store, critical=True),
