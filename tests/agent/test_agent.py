@@ -13,10 +13,12 @@ from tests.loop.rig import QUICK, PlainTool, legal, never, within
 
 from antiphon.agent import Agent, AgentState
 from antiphon.core.content import Image, Text, text_of
+from antiphon.core.hooks import Context, NextTurn, Turn
 from antiphon.core.limits import Budget
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, host_message, user
 from antiphon.core.model import UNKNOWN_MODEL
 from antiphon.core.policy import RunLimits
+from antiphon.core.system_state import replay
 from antiphon.core.transcript import Transcript
 from antiphon.errors import (
     AgentBusy,
@@ -100,6 +102,22 @@ async def test_tools_beside_such_a_transcript_are_declared_by_the_first_run() ->
 
     assert roles(outcome.new_messages) == ["system", "user", "assistant"]
     assert agent.system_prompt == "kept"
+
+
+async def test_what_a_hook_made_of_the_tools_is_declared_again_by_the_next_run() -> None:
+    """The hook's context is not the agent's: its transcript keeps only what was announced."""
+    tools = [PlainTool("A", lambda *_: "done")]
+    model = ScriptedModel([says("one"), calls("A"), says("without tools"), says("with tools again")])
+
+    def hook(turn: Turn, _signal: Any = None) -> NextTurn:
+        return NextTurn(context=Context(messages=[*turn.context.messages, user("other")], tools=None))
+
+    agent = Agent(stream=model, tools=tools, prepare_next_turn=hook)
+    for text in ("first", "second", "third"):
+        outcome = await agent.prompt(text)
+
+    assert roles(outcome.new_messages) == ["system", "user", "assistant"]
+    assert [tool.name for tool in replay(agent.messages).tools] == ["A"]
 
 
 # -- prompts -----------------------------------------------------------------------------------------------------------

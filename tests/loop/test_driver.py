@@ -13,13 +13,25 @@ from antiphon.agent import Agent
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text, ToolCall
 from antiphon.core.events import AgentEvent
-from antiphon.core.hooks import BeforeDecision
+from antiphon.core.hooks import BeforeDecision, RequestUpdate
 from antiphon.core.messages import AssistantMessage, user
 from antiphon.core.policy import PI, RunLimits
 from antiphon.core.response_events import Done
 from antiphon.core.usage import Cost, Usage
 from antiphon.loop.config import SYSTEM_CLOCK
-from antiphon.testing import Gate, Recording, VirtualClock, World, calls, cut_off, fails, says, settle, who
+from antiphon.testing import (
+    SCRIPTED_MODEL,
+    Gate,
+    Recording,
+    VirtualClock,
+    World,
+    calls,
+    cut_off,
+    fails,
+    says,
+    settle,
+    who,
+)
 from antiphon.testing.check import no_tasks_left
 
 USED = Usage(input=10, output=5, total_tokens=15, cost=Cost(total=0.5))
@@ -268,6 +280,23 @@ async def test_in_profile_pi_a_failing_listener_ends_the_run_with_the_failure_se
     assert world.outcome.reason == "error"
     assert [who(message) for message in world.outcome.new_messages] == ["assistant"]
     assert world.recording.types[-4:] == ["message_start", "message_end", "turn_end", "agent_end"]
+
+
+async def test_in_profile_pi_the_failure_names_the_model_of_the_agent_whatever_hooks_chose() -> None:
+    def refuses(_context: Any, _signal: Any = None) -> Any:
+        raise ValueError("hook")
+
+    other = replace(SCRIPTED_MODEL, id="other", provider="elsewhere")
+    chosen = RequestUpdate(model=other)
+    options = {"prepare_request": lambda *_: chosen, "transform_context": refuses}
+    expected = {PI: (SCRIPTED_MODEL.provider, SCRIPTED_MODEL.id), QUICK: ("elsewhere", "other")}
+
+    for policy, names in expected.items():
+        world = World([says("never")], policy=policy, **options)
+        await within(world.prompt("go"))
+        failure = world.messages[-1]
+        assert (failure.provider, failure.model) == names  # type: ignore[union-attr]
+        assert failure.error_message == "hook"  # type: ignore[union-attr]
 
 
 async def test_in_profile_pi_a_second_failure_while_closing_is_raised() -> None:

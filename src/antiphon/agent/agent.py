@@ -421,6 +421,7 @@ class Agent:
             self._view, self._listeners, self._queues, active.signal, returns=self.policy.return_undelivered
         )
         config = self._config()
+        declared, self._declared = self._declared, None  # until the run has ended and left the transcript it worked on
         run = Run(
             rules=rules_of(
                 self.policy,
@@ -430,6 +431,7 @@ class Agent:
                 asks_finish=self.finish_turn is not None,
                 asks_next=self.prepare_next_turn is not None,
                 polls_twice=self.prepare_next_turn is not None,
+                host_model=self.model,
             ),
             transcript=self._view.transcript,
             toolbox=self._toolbox,
@@ -437,7 +439,7 @@ class Agent:
             model=self.model,
             thinking_level=self.thinking_level,
             tally=tally,
-            declared=self._declared,
+            declared=declared,
         )
         prompt = Prompt(
             run=run, messages=messages, continuing=continuing, polls_first=polls_first, at=self.clock.now_ms()

@@ -492,7 +492,8 @@ def _failed_turn(
 
 def _failure_sequence(run: Run, i: Fault) -> Step:
     """What the reference tells after an unexpected error: only the failure, and nothing that was open is closed."""
-    message = _failure(run, i.text, (Text(text=""),), i.at)
+    told = run if run.rules.host_model is None else structs.replace(run, model=run.rules.host_model)
+    message = _failure(told, i.text, (Text(text=""),), i.at)
     run = structs.replace(_appended(_struck(run, i), message), new=_only(message))
     commands: list[Command] = [
         MessageStart(message=message),

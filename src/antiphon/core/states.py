@@ -39,7 +39,8 @@ QueueName: TypeAlias = Literal["steering", "follow_up"]
 @final
 class Rules(Struct, frozen=True, kw_only=True, gc=False):
     """What stays the same for a whole run. `asks_…`: is there a hook that answers this question? `polls_twice`: may a
-    queue that was found empty be filled while the next turn is prepared?
+    queue that was found empty be filled while the next turn is prepared? `host_model` is the model of the host,
+    whatever hooks make of it: the failure sequence of the reference, which its host tells, names this one.
     """
 
     policy: Policy
@@ -50,6 +51,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     asks_finish: bool = True
     asks_next: bool = True
     polls_twice: bool = True
+    host_model: Model | None = None
 
 
 def rules_of(
@@ -61,6 +63,7 @@ def rules_of(
     asks_finish: bool = True,
     asks_next: bool = True,
     polls_twice: bool = True,
+    host_model: Model | None = None,
 ) -> Rules:
     """The rules of a run; without limits of its own it has those of the policy."""
     return Rules(
@@ -72,6 +75,7 @@ def rules_of(
         asks_finish=asks_finish,
         asks_next=asks_next,
         polls_twice=polls_twice,
+        host_model=host_model,
     )
 
 
