@@ -39,6 +39,7 @@ async def play(stage: Stage, policy: Policy) -> JsonDict:
     stage.recorder.perform = player.perform_in_trigger
     for step in stage.scenario["steps"]:
         await player.perform(step)
+        await player.let_waiters_tell()
     await agent.wait_for_idle()
     await player.finish_waiting()
     return {"state": state_of(agent)}
@@ -112,6 +113,11 @@ class Player:
             self._waiting.append(asyncio.create_task(self._note_idle()))
         else:
             await self.perform(operation)
+
+    async def let_waiters_tell(self) -> None:
+        """Who waited for the end of a run tells what it left, not what the next step makes of it."""
+        while self._waiting and not self._agent.is_streaming:
+            await self._waiting.pop(0)
 
     async def finish_waiting(self) -> None:
         """Wait until every `waitForIdle` of a trigger has been told."""

@@ -191,6 +191,27 @@ async def test_who_is_told_of_faults_cannot_become_one() -> None:
     assert outcome.error == "lost"
 
 
+async def test_in_profile_pi_what_is_raised_while_a_cancelled_run_closes_does_not_hide_the_cancellation() -> None:
+    begun = asyncio.Event()
+
+    async def execute(*_: Any) -> str:
+        begun.set()
+        return await never()
+
+    def finish(*_: Any) -> None:
+        raise ValueError("hook")
+
+    run = Run(calls("A"), says("x"), policy=PI, finish_turn=finish)
+    context = Context(tools=[PlainTool("A", execute)])
+    running = asyncio.create_task(run.prompt(user("go"), context=context))
+    await within(begun.wait())
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await within(running)
+    assert running.cancelled()
+
+
 async def test_a_second_cancellation_is_not_kept_waiting_by_the_callback() -> None:
     heard: list[str] = []
 

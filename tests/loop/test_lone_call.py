@@ -14,6 +14,7 @@ from tests.loop.rig import GRACE, QUICK, PlainTool, Stubborn, details, legal, ne
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
 from antiphon.core.events import AgentEvent, ToolExecutionUpdate
+from antiphon.core.policy import PI
 from antiphon.loop import leash, pump, running
 from antiphon.testing import Fault, Faults, Gate, World, calls, says, settle
 from antiphon.testing.check import no_tasks_left
@@ -412,6 +413,29 @@ async def test_a_listener_that_hangs_at_progress_is_let_go_after_an_abort() -> N
     foreign.released.set()
     await settle()
     legal(world.recording)
+
+
+@ALONE
+@pytest.mark.parametrize("turns", [0, 3])
+async def test_in_profile_pi_nobody_asks_about_a_call_whose_progress_ended_the_run(alone: bool, turns: int) -> None:
+    asked: list[str] = []
+
+    async def execute(_id: str, _args: Any, _signal: Any, on_update: Any) -> str:
+        await settle(2)
+        on_update("one")
+        return "done"
+
+    async def listener(event: AgentEvent, _signal: Any) -> None:
+        if isinstance(event, ToolExecutionUpdate):
+            await settle(turns)
+            raise ValueError("observer")
+
+    world = world_of(execute, alone=alone, policy=PI, after_tool_call=lambda told, _: asked.append(told.tool_call.name))
+    world.agent.subscribe(listener)
+    await within(world.prompt("go"))
+
+    assert "A" not in asked
+    assert world.outcome.error == "observer"
 
 
 async def test_what_such_a_listener_raises_later_concerns_nobody() -> None:

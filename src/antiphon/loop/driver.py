@@ -74,6 +74,9 @@ class Driver:
         except GeneratorExit:  # this coroutine is collected: there is no event loop to wait in
             may_wait = False
             raise
+        except Exception:  # with `raises`; but what comes from outside counts more
+            if b.exit is None and not b.cancelled:
+                raise
         finally:
             unhook()
             b.leash.rest()
@@ -204,6 +207,8 @@ class Driver:
                         await waiting
                 except BaseException as error:  # noqa: BLE001 - the border to listeners
                     b.pump_fault = b.listener_failed(error, cast("AgentEvent", event))
+                    if b.pump_fault is not None and b.alone is not None:
+                        b.alone.asks_after = b.policy.fault_closing != "failure sequence"
             b.calls.told(given.position)
 
     async def _news(self) -> c.Input:

@@ -33,6 +33,7 @@ class RunningCall(Coroutine[Any, Any, None]):
 
     __slots__ = (
         "alone",
+        "asks_after",
         "batch",
         "closed",
         "delivered",
@@ -56,6 +57,7 @@ class RunningCall(Coroutine[Any, Any, None]):
         self.signal = DerivedSignal(parent)
         self.reason: CutReason | None = None
         self.alone = False
+        self.asks_after = True  # until a run that closes nothing is lost
         self.closed = False
         self.stopping = False
         self.pulled = 0
@@ -123,6 +125,8 @@ class RunningCall(Coroutine[Any, Any, None]):
         if self.news:  # all progress is told before
             self.delivered = batch.loop.create_future()
             await self.delivered
+        if not self.asks_after:
+            return outcome
         return await ask_after(
             self.ready, outcome, hook, batch.message, batch.context(), self.signal, batch.policy, self.was_cut
         )
