@@ -335,6 +335,14 @@ COMMANDS: dict[str, type[CommandBase]] = {
 """Every command by its name."""
 
 
+_FOR_THE_SYSTEM = {
+    "command": "command",
+    "session_path": "sessionPath",
+    "output_path": "outputPath",
+    "parent_session": "parentSession",
+}
+
+
 @final
 class Asked(Struct, frozen=True, gc=False):
     """A command that may be carried out. `id` UNSET: none was given."""
@@ -403,12 +411,12 @@ def _checked(id_: JsonValue, name: str, kind: type[CommandBase], given: JsonObje
             continue  # null where a field may be absent: some programs write it so
         try:
             fields[info.name] = msgspec.convert(value, info.type)
-        except msgspec.ValidationError as error:
+        except ValueError as error:  # also of texts with half a character
             inside = _place(str(error), value)
             return Refused(
                 id_, name, f"{name}: `{info.encode_name}` must be {_takes(info.type)}, not {kind_of(value)}{inside}"
             )
-    wrong = _wrong_image(fields.get("images", ()))
+    wrong = _wrong_image(fields.get("images", ())) or _wrong_for_the_system(fields)
     if wrong is not None:
         return Refused(id_, name, f"{name}: {wrong}")
     return Asked(id_, name, kind(**fields))
@@ -436,6 +444,15 @@ def _wrong_image(images: Images) -> str | None:
             return f"`images[{number}].data` is not base64"
         if not image.mime_type.startswith("image/"):
             return f"`images[{number}].mimeType` must be an image type such as image/png, not {image.mime_type[:80]!r}"
+    return None
+
+
+def _wrong_for_the_system(fields: dict[str, Any]) -> str | None:
+    """Commands and paths are handed to the system, which takes no NUL and no half characters."""
+    for name, encode_name in _FOR_THE_SYSTEM.items():
+        value = fields.get(name, "")
+        if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+            return f"`{encode_name}` must not hold a NUL byte or half a character"
     return None
 
 

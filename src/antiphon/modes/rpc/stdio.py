@@ -97,7 +97,10 @@ class Reader:
 def _command(found: bytes | TooLong) -> Asked | Refused:
     if isinstance(found, TooLong):
         return Refused(UNSET, "parse", f"Failed to parse command: {found}")
-    return read_command(found)
+    try:
+        return read_command(found)
+    except Exception as error:  # noqa: BLE001 - whatever a line does to us, the next one is read
+        return Refused(UNSET, "parse", f"Failed to parse command: internal error: {type(error).__name__}: {error}")
 
 
 async def run_rpc(
