@@ -424,11 +424,11 @@ async def test_a_failing_hook_of_the_settlement_is_reported() -> None:
     assert stage.told[-2:] == ["extension_error", "agent_settled"]
 
 
-async def test_two_thousand_turns_do_not_get_slower(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [400, pytest.param(2_000, marks=pytest.mark.slow)])
+async def test_two_thousand_turns_do_not_get_slower(tmp_path: Path, turns: int) -> None:
     """A turn costs the same however many came before: what is looked at is what is new."""
     import time
 
-    turns = 400
     stage = Stage([*[calls("A") for _ in range(turns)], says("done")], folder=tmp_path)
     moments: list[float] = []
 
