@@ -1,4 +1,4 @@
-"""A process ends in the middle of a batch, and another one goes on: the same story as in `test_resumed_calls`, told with
+"""A process ends in the middle of a batch, and another one goes on: the story of `test_resumed_calls` once more, with
 tools of every policy in one session, with a second crash, and with tools that are gone.
 """
 
