@@ -221,6 +221,25 @@ def test_a_null_in_an_optional_property_is_dropped_if_it_would_be_rejected() -> 
     assert convert(two, {"a": 1, "b": None}) == {"a": "1"}
 
 
+@pytest.mark.parametrize("beside", ["anyOf", "oneOf", "allOf"])
+def test_such_a_null_is_dropped_beside_a_union_too(beside: str) -> None:
+    """The union then judges what is left."""
+    inner = {"type": "object", "properties": {"e": {"type": "number"}}}
+    listed = {"type": "array", "items": {"$ref": "#/$defs/o"}}
+    schema = {
+        "$defs": {"o": inner},
+        "properties": {"n": {"type": "integer"}, "o": inner, "l": listed, "ref": {"$ref": "#/$defs/o"}},
+        beside: [{"required": ["m"]}],
+    }
+
+    assert convert(schema, {"n": None, "m": None, "o": {"e": None}, "l": [{"e": None}]}) == {
+        "m": None,
+        "o": {},
+        "l": [{}],
+    }
+    assert convert(schema, {"n": "1", "ref": None}) == {"n": "1", "ref": None}
+
+
 def test_whether_a_property_accepts_null_is_asked_once() -> None:
     document, oracle = SchemaDocument({"properties": {"a": {"format": "date"}}}), Askable(accepted="never")
     coercion = Coercion(document, PlainSchema(document), oracle)

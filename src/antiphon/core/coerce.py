@@ -6,7 +6,7 @@ object where there was nothing to convert.
 
 Per schema, in this order (source: recorded behaviour, format "validation"):
 
-1. A null in an optional property is dropped if the property's schema rejects null.
+1. A null in an optional property is dropped if the property's schema rejects null, whatever stands beside `properties`.
 2. The first keyword that applies converts: `$ref`; `const` or `enum`; `anyOf` or `oneOf`; `allOf`; a single `type`.
 3. A list of types converts to its first type that changes the value, unless the value has one of them already. In a
    union this is what remains when no branch helped by 2.
@@ -18,7 +18,7 @@ Whether a branch of `anyOf` accepts a value is a question for the check. Where `
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, cast, final
+from typing import Any, Literal, Protocol, TypeAlias, cast, final
 
 from antiphon.core.json_numbers import JS_SPACE, number_from_text, number_text, whole_if_exact
 from antiphon.core.plain_schema import TYPES, PlainSchema, Test, simple_pattern
@@ -26,6 +26,10 @@ from antiphon.core.schema import Pointer, Schema, SchemaDocument, below, equal_j
 from antiphon.core.wire import JsonObject, JsonValue
 
 Convert: TypeAlias = Callable[[JsonValue], JsonValue]
+Task: TypeAlias = Literal["everything", "all but lists", "nulls"]
+
+_FIRST = frozenset(("$ref", "const", "enum", "anyOf", "oneOf", "allOf"))
+"""Keywords that decide before `type` and what stands beside it."""
 
 
 class Oracle(Protocol):
@@ -44,21 +48,19 @@ class Oracle(Protocol):
 class Coercion:
     """The conversions of one document."""
 
-    __slots__ = ("_compiled", "_document", "_oracle", "_plain", "_rounds")
+    __slots__ = ("_compiled", "_document", "_nulls", "_oracle", "_plain", "_rounds", "_task")
 
-    def __init__(
-        self, document: SchemaDocument, plain: PlainSchema, oracle: Oracle, *, leaves_lists: bool = False
-    ) -> None:
+    def __init__(self, document: SchemaDocument, plain: PlainSchema, oracle: Oracle, task: Task = "everything") -> None:
         self._document = document
         self._plain = plain
         self._oracle = oracle
-        self._rounds = (self,) if leaves_lists else (Coercion(document, plain, oracle, leaves_lists=True), self)
+        self._task = task
+        everything = task == "everything"
+        self._nulls = Coercion(document, plain, oracle, "nulls") if everything else self
+        """Does 1 alone: members beside a keyword that decides the rest."""
+        self._rounds = (Coercion(document, plain, oracle, "all but lists"), self) if everything else (self,)
         """What a union tries in turn: lists of types come last, so they are left alone in the first round."""
         self._compiled: dict[Pointer, Convert | None] = {}
-
-    @property
-    def _leaves_lists(self) -> bool:
-        return len(self._rounds) == 1
 
     def convert(self, value: JsonValue) -> JsonValue:
         """The value in the shape that the document asks for, as far as that is possible."""
@@ -84,12 +86,24 @@ class Coercion:
         return test
 
     def _compile(self, pointer: Pointer, schema: JsonObject) -> Convert | None:
-        first = self._by_first_keyword(pointer, schema)
+        if self._task == "nulls":
+            return self._without_nulls(pointer, schema)
+        steps = [self._by_first_keyword(pointer, schema)]
+        if self._task == "everything" and "properties" in schema and not _FIRST.isdisjoint(schema):
+            steps.insert(0, self._nulls.at(pointer, schema))
         types = schema.get("type")
-        if not isinstance(types, list) or self._leaves_lists:
-            return first
-        names = [name for name in types if isinstance(name, str)]
-        return _chain([first, lambda value: to_first_type(names, value)])
+        if isinstance(types, list) and self._task == "everything":
+            names = [name for name in types if isinstance(name, str)]
+            steps.append(lambda value: to_first_type(names, value))
+        return _chain(steps)
+
+    def _without_nulls(self, pointer: Pointer, schema: JsonObject) -> Convert | None:
+        """Step 1 here and below, also in what is referred to; a branch of a union takes care of itself."""
+        found = self._document.find(schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+        every = schema["allOf"] if isinstance(schema.get("allOf"), list) else []
+        applied = [None if found is None else self.at(*found)]
+        applied += [self.at(below(pointer, "allOf", index), each) for index, each in enumerate(every)]
+        return _chain([*applied, self._members(pointer, schema), self._list(pointer, schema, wraps=False)])
 
     def _by_first_keyword(self, pointer: Pointer, schema: JsonObject) -> Convert | None:
         if "$ref" in schema:
@@ -128,7 +142,7 @@ class Coercion:
         kind = schema.get("type")
         if isinstance(kind, str) and kind in _SCALARS:
             return _SCALARS[kind]
-        if isinstance(kind, list) and self._leaves_lists:
+        if isinstance(kind, list) and self._task == "all but lists":
             return None
         converts: list[Convert | None] = []
         if kind in ("object", None) or isinstance(kind, list):
