@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -451,3 +452,23 @@ async def test_the_usage_of_a_full_context_is_what_the_model_said() -> None:
     assert usage is not None
     assert usage.tokens == FULL.total_tokens
     assert isinstance(stage.session.messages[1], UserMessage)
+
+
+async def test_a_long_conversation_is_not_looked_through_at_every_step() -> None:
+    """Between a prompt and its request each message of before would cost; counted, not timed."""
+    used = Usage(input=10, output=5, total_tokens=15)
+    script = [says("one").costing(used), says("two").costing(used)]
+    stage = Stage(script, history=[user(f"question {n}", n) for n in range(3_000)])
+    await stage.session.prompt("go")
+    looked = 0
+
+    def count(frame: object, event: str, _arg: object) -> None:
+        nonlocal looked
+        looked += event == "call"
+
+    sys.setprofile(count)
+    try:
+        await stage.session.prompt("again")
+    finally:
+        sys.setprofile(None)
+    assert looked < 3_000, f"{looked} calls of functions"

@@ -16,6 +16,7 @@ from antiphon.core.model import THINKING_LEVELS, Model
 from antiphon.core.policy import Policy, RunLimits
 from antiphon.core.ports import ExecutionMode, Tool
 from antiphon.core.queues import QueueMode
+from antiphon.core.transcript import Transcript
 from antiphon.errors import WrongArgument
 from antiphon.loop.given import as_messages
 
@@ -159,12 +160,14 @@ def _missing(tool: Any) -> str | None:
     return None if callable(getattr(tool, "execute", None)) else "its execute is no function"
 
 
-def given_messages(messages: Any, where: str) -> tuple[Message, ...]:
-    """Messages.
+def given_messages(messages: Any, where: str) -> Sequence[Message]:
+    """Messages. A transcript holds nothing else, however long it is, so it is taken as it is.
 
     Raises:
         WrongArgument: it is no list of messages.
     """
+    if isinstance(messages, Transcript):
+        return messages
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise WrongArgument(f"{where}: {_shown(messages)} is no list of messages; give a list")
     return as_messages(messages, where)
