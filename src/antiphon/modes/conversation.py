@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 import threading
 from pathlib import Path
@@ -15,13 +16,14 @@ from antiphon.modes.open_log import working_folder
 from antiphon.modes.output import Output, OutputFailed, is_terminal, stdin_is_terminal, take_over
 from antiphon.modes.person import person_at
 from antiphon.modes.print_mode import run_print
-from antiphon.modes.prompt_input import GivenPrompt, Pictures, prompts_of, read_stdin
+from antiphon.modes.prompt_input import GivenPrompt, Pictures, check_file, prompts_of, read_stdin
 from antiphon.modes.signals import Goodbye
 from antiphon.modes.start import House, start
 from antiphon.resources.paths import home_dir
 from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session_log.refusals import SessionWriteFailed
 
+EMPTY = "nothing to do: the prompt is empty"
 WAITING = "waiting for standard input to end; to give none: < /dev/null\n"
 AGAIN_SECONDS = 1.0
 BLOCKED_SECONDS = 0.7
@@ -44,12 +46,26 @@ def converse(plan: Plan, _output: Output) -> int:
         raise ConfigurationError(
             'nothing to do: give a prompt, as in antiphon "What is in this folder?"; --help says more'
         )
+    if plan.mode == "text" and not nothing_said:
+        _check_given(plan, piped, cwd)
     try:
         return asyncio.run(_main(plan, output, cwd, piped, interactive=interactive, lines=nothing_said))
     except SessionWriteFailed as error:
         if plan.no_session:
             raise
         raise SessionWriteFailed(f"{error}; --no-session keeps nothing on disk") from error
+
+
+def _check_given(plan: Plan, piped: str, cwd: str) -> None:
+    """What a person can mend without a model is told before one is looked for.
+
+    Raises:
+        ConfigurationError: the prompt is empty, or a file is not there.
+    """
+    if not plan.files and not piped and not any(message.strip() for message in plan.messages):
+        raise ConfigurationError(EMPTY)
+    for name in plan.files:
+        check_file(name, Path(cwd), home_dir(os.environ))
 
 
 async def _main(plan: Plan, output: Output, cwd: str, piped: str, *, interactive: bool, lines: bool) -> int:
@@ -112,7 +128,7 @@ def _prompts(plan: Plan, house: House, runtime: AgentSessionRuntime, piped: str)
     cwd, home = Path(working_folder()), home_dir(house.environ)
     prompts = prompts_of(plan.messages, plan.files, piped, cwd, home, pictures, house.output.warning)
     if not prompts and plan.mode == "text":
-        raise ConfigurationError("nothing to do: the prompt is empty")
+        raise ConfigurationError(EMPTY)
     return prompts
 
 

@@ -69,7 +69,8 @@ def _asked(plan: Plan, models: FileModels, warnings: list[str]) -> tuple[Model |
     try:
         found = models.catalog.find(plan.model, provider=plan.provider, usable=usable)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; --list-models lists all") from None
+        told = str(error)
+        raise ConfigurationError(f"{told}{'' if told.endswith('?') else ';'} --list-models lists all") from None
     if found.warning is not None:
         warnings.append(found.warning)
     elif not _is_named(found.model, plan.model):

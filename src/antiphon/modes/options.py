@@ -136,13 +136,13 @@ one, files after it. Behind -- everything is a message.
 _TAIL = """\
 Keys come from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) or `antiphon auth login`.
 A server of your own: OPENAI_BASE_URL=http://127.0.0.1:8000/v1 with --model openai/NAME (so for every provider).
-Without any key a small model inside this program answers, if it is installed (extra `local`): good for trying the
-loop, not for work.
+Without any key a small model inside this program answers, if it is installed (README, "The coding agent"): good for
+trying the loop, not for work.
 
 Sessions, settings and keys lie in ~/.antiphon/agent, or where ANTIPHON_AGENT_DIR says.
 
-Exit codes: 0 answered; 1 failed, aborted or cut off (with --mode json only if --json-outcome is given, for there the
-records say it); 129, 130, 143 stopped by SIGHUP, Ctrl-C, SIGTERM.
+Exit codes: 0 answered; 1 failed, aborted, cut off, or not understood (how an answer ended counts with --mode json only
+if --json-outcome is given, for there the records say it); 129, 130, 143 stopped by SIGHUP, Ctrl-C, SIGTERM.
 """
 
 

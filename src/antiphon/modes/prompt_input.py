@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import os
 import select
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +63,25 @@ def read_stdin(waiting: Callable[[], None] | None = None) -> str:
     return b"".join(blocks).decode("utf-8", "replace").removeprefix("\ufeff").strip()
 
 
+def check_file(name: str, cwd: Path, home: Path) -> None:
+    """Look whether a file can be read.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    with _reading(name), (cwd / expanded(name, home)).open("rb"):
+        return
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        hint = "; words that begin with @ are files, behind -- they are a message" if " " in name else ""
+        raise ConfigurationError(f"cannot read @{name}: {getattr(error, 'strerror', None) or error}{hint}") from error
+
+
 def file_part(name: str, cwd: Path, home: Path, pictures: Pictures) -> GivenPrompt:
     """A file as a part of a prompt; an empty file is no part.
 
@@ -69,12 +89,8 @@ def file_part(name: str, cwd: Path, home: Path, pictures: Pictures) -> GivenProm
         ConfigurationError: it cannot be read.
     """
     path = cwd / expanded(name, home)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        hint = "; words that begin with @ are files, behind -- they are a message" if " " in name else ""
-        raise ConfigurationError(f"cannot read @{name}: {getattr(error, 'strerror', None) or error}{hint}") from error
+    with _reading(name), path.open("rb") as file:
+        data = file.read(MOST_FILE_BYTES + 1)
     if len(data) > MOST_FILE_BYTES:
         raise ConfigurationError(f"cannot read @{name}: it is larger than {MOST_FILE_BYTES // 1024 // 1024} MiB")
     if image_type(data[:SNIFF_BYTES]) is not None:

