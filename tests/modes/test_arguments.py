@@ -138,5 +138,5 @@ def test_the_help_names_every_option_and_fits_a_terminal() -> None:
 def test_names_of_options_are_their_own() -> None:
     names = [name for option in OPTIONS for name in (option.name, option.short) if name]
     assert len(names) == len(set(names))
-    fields = set(parse([]).__dataclass_fields__)
+    fields = set(parse([]).__struct_fields__)
     assert {option.field for option in OPTIONS} - fields == {"no_approve"}

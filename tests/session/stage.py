@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from antiphon.core.messages import Message
 from antiphon.core.model import Model

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from tests.session.stage import MODEL, OTHER, SETTINGS, Stage
 
 from antiphon.core.messages import AssistantMessage, user

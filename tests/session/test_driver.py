@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from tests.session.stage import FULL, LONG, MODEL, OTHER, SETTINGS, Stage, full, texts
 
 from antiphon.core.content import Text

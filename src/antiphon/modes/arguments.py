@@ -8,7 +8,8 @@ a line is read twice: the first time unknown long options are noted, the second 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from antiphon.modes.options import BY_NAME, Option
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     FlagKind: TypeAlias = Literal["boolean", "string"]
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """What the command line asks for. `messages` are prompts in order, `files` the paths of `@file` arguments.
 
     `unknown`: long options that may belong to extensions; `flags`: values of those that do. `approve` None: nobody
@@ -36,7 +36,7 @@ class Plan:
     provider: str | None = None
     models: str | None = None
     thinking: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
     list_models: str | None = None
     continue_: bool = False
     resume: bool = False
@@ -79,6 +79,11 @@ class Plan:
     unknown: list[str] = field(default_factory=list[str])
     errors: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "api_key")
+        return f"Plan({', '.join(shown)})"
 
 
 def parse(arguments: Sequence[str], flags: Mapping[str, FlagKind] | None = None) -> Plan:

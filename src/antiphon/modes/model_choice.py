@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
 from antiphon.errors import ConfigurationError
@@ -27,8 +26,7 @@ LOCAL_NOTICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelWish:
+class ModelWish(Struct, frozen=True):
     """`model`: asked for; `default`: if nobody asked and the session does not say. `warnings`: one line each."""
 
     model: Model | None

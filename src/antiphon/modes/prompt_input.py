@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import os
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from antiphon.core.content import Image
 from antiphon.core.model import Model
@@ -27,16 +28,14 @@ PATIENCE_SECONDS = 3.0
 MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class GivenPrompt:
+class GivenPrompt(Struct, frozen=True):
     """What to say, and pictures that go with it."""
 
     text: str
     images: tuple[Image, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
+class Pictures(Struct, frozen=True):
     """How pictures are given to a model: made smaller or not, or not at all."""
 
     model: Model | None = None
@@ -74,7 +73,7 @@ def check_file(name: str, cwd: Path, home: Path) -> None:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
+def _reading(name: str) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError) as error:

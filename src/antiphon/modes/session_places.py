@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.errors import SessionError
 from antiphon.resources.paths import Places, expanded, sessions_dir
@@ -28,8 +27,7 @@ class NoSuchSession(SessionError):
     """No session, or more than one, fits what was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPlaces:
+class SessionPlaces(Struct, frozen=True):
     """`chosen`: a folder or database that somebody chose for all sessions; else each working folder has its own.
 
     `durability`: when what is written is safe from a power loss.
@@ -82,8 +80,7 @@ def session_places(where: Places, environ: Mapping[str, str], option: str | None
     return SessionPlaces(where, None if chosen is None else str(where.cwd / chosen), own.session_durability)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSession:
+class FoundSession(Struct, frozen=True):
     """A session that was asked for. `path`: its file, or its id in a database; `cwd`: empty if it names none."""
 
     path: Path

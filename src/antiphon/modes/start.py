@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from antiphon.core.wire import JsonObject, to_wire
 from antiphon.errors import ConfigurationError, SessionError
@@ -41,8 +41,7 @@ from antiphon.tools.spill_files import SpillFiles
 
 
 @final
-@dataclass(slots=True)
-class House:
+class House(Struct):
     """What all conversations of this process share, and the way to make one. `person` None: nobody can be asked."""
 
     plan: Plan

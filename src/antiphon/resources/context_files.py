@@ -6,8 +6,9 @@ Source: resources specification 4.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from antiphon.resources.diagnostics import Diagnostic, Finding, State, warning
 from antiphon.resources.paths import Places, ancestors
@@ -17,16 +18,14 @@ NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD
 """Of these, the first one that a folder has counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """One file: its absolute path and what it says."""
 
     path: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFiles:
+class ContextFiles(Struct, frozen=True):
     """Outermost first. `findings` also names those that do not count, and why."""
 
     files: tuple[ContextFile, ...] = ()
@@ -88,8 +87,7 @@ def _finding(path: Path, state: State, reason: str) -> Finding:
     return Finding(kind="context", name=path.name, state=state, reason=reason, path=str(path))
 
 
-@dataclass(frozen=True, slots=True)
-class _Checkout:
+class _Checkout(Struct, frozen=True):
     folder: Path
     names: tuple[str, ...]
 

@@ -8,9 +8,10 @@ environment. Nothing in a project is ever asked for a key. Source: resources spe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, final
+
+from msgspec import Struct, field
 
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ConfigurationError
@@ -22,35 +23,39 @@ from antiphon.resources.trust import repository_root
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     """A stored key. `key` may be a variable or a command; `env`: variables for this provider alone."""
 
-    key: str | None = field(repr=False)
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    key: str | None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        """Without what is secret."""
+        return "ApiKey()"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class OAuth:
+class OAuth(Struct, frozen=True):
     """A login. `expires_ms`: since the epoch. `rest`: what else the login needs, kept as it is."""
 
-    access: str = field(repr=False)
-    refresh: str = field(repr=False)
+    access: str
+    refresh: str
     expires_ms: float
-    rest: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    rest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __repr__(self) -> str:
+        """Without what is secret."""
+        return f"OAuth(expires_ms={self.expires_ms!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialFile:
+class CredentialFile(Struct, frozen=True):
     """What is stored, by provider."""
 
     entries: Mapping[str, ApiKey | OAuth]
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A key, or why there is none; and the place that was decisive, in words without secrets."""
 
     found: Resolution

@@ -10,9 +10,10 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from antiphon.resources.diagnostics import Diagnostic, Finding, Scope, SourceInfo, State, warning
 from antiphon.resources.paths import SHARED_DIR, Places, resolved
@@ -29,8 +30,7 @@ SETTING: dict[Kind, str] = {"skill": "skills", "template": "prompts", "extension
 _DEEPEST = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A file that may be a resource. `off`: why it does not count, if it does not."""
 
     path: Path
@@ -38,8 +38,7 @@ class Candidate:
     off: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What to look for. `given`: paths of the command line; `only_given`: look nowhere else."""
 
     kind: Kind
@@ -48,8 +47,7 @@ class Wish:
     trusted: bool = False
 
 
-@dataclass(slots=True)
-class Names:
+class Names(Struct):
     """The first of each name wins; tells the others why they lost."""
 
     kind: Kind

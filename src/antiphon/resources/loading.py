@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from antiphon.resources.context_files import ContextFile, ContextFiles, read_context_files
 from antiphon.resources.diagnostics import Diagnostic, Finding, SourceInfo, warning
@@ -24,8 +26,7 @@ from antiphon.resources.templates import Template, read_template
 from antiphon.resources.trust import TrustDecision, decide, read_trust
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(Struct, frozen=True, kw_only=True):
     """What the command line, or a program, asks for. A text that names an existing file stands for its content."""
 
     approve: bool | None = None
@@ -41,29 +42,25 @@ class Wishes:
     no_extensions: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTemplate:
+class NamedTemplate(Struct, frozen=True):
     name: str
     template: Template
     source: SourceInfo
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSkill:
+class FoundSkill(Struct, frozen=True):
     skill: Skill
     source: SourceInfo
 
 
-@dataclass(frozen=True, slots=True)
-class FoundExtension:
+class FoundExtension(Struct, frozen=True):
     """A module that an extension loader may load."""
 
     path: Path
     source: SourceInfo
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedResources:
+class LoadedResources(Struct, frozen=True):
     """The result. `findings`: every resource that was looked at, and why it counts or not."""
 
     where: Places

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 CONFIG_DIR = ".antiphon"
 """Name of the folder in a project and in the home folder."""
@@ -48,8 +49,7 @@ def resolved(text: str, base: Path, home: Path) -> Path:
     return base / expanded(text, home)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The folders that matter for work in `cwd`."""
 
     cwd: Path

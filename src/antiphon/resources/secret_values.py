@@ -13,8 +13,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeAlias, final
+
+from msgspec import Struct
 
 COMMAND_SECONDS = 10.0
 RETRY_SECONDS = 5.0
@@ -22,8 +23,7 @@ _PART = re.compile(r"\$(?:([$!])|([A-Za-z_][A-Za-z0-9_]*)|\{([^}]*)\})", re.ASCI
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Struct, frozen=True):
     """A resolved secret. It prints as dots; `reveal` is for the one who sends it."""
 
     value: str
@@ -39,8 +39,7 @@ class Secret:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(Struct, frozen=True):
     """Why there is no value. Never holds one."""
 
     reason: str

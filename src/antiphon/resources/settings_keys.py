@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -15,8 +14,7 @@ from antiphon.resources.settings import ONLY_GLOBAL, RESOURCE_LISTS, Settings
 from antiphon.resources.type_words import words_for
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting. `path`: dotted, as in the file. `kind`: what it takes, in words. `default` UNSET: none."""
 
     path: str

@@ -7,12 +7,11 @@ the program. Source: resources specification 2.1, R7.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from antiphon.core.wire import JsonObject, JsonValue
 from antiphon.resources.diagnostics import Diagnostic, Finding, warning
@@ -22,8 +21,7 @@ from antiphon.resources.settings_keys import groups, keys
 from antiphon.resources.stored import JsonFile, read_json
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """What one place says. `values`: by dotted path, checked; `base`: what relative paths in it are relative to."""
 
     name: str
@@ -34,8 +32,7 @@ class Layer:
     base: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One key as it counts: its value, and the layer it came from."""
 
     path: str
@@ -44,8 +41,7 @@ class Setting:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """All settings for one working folder, each with its origin. `settings` is the typed value."""
 
     settings: Settings

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from antiphon.resources.front_matter import BadFrontMatter, split_page
 
@@ -16,8 +17,7 @@ MAX_DESCRIPTION = 1024
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """What is known of a skill before its page is read. `hidden`: people may call it, models are not told of it."""
 
     name: str

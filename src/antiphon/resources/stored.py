@@ -11,11 +11,11 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from antiphon.core.wire import JsonObject, decode
 
@@ -25,8 +25,7 @@ MOST_BYTES = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonFile:
+class JsonFile(Struct, frozen=True):
     """A file that should hold a JSON object. `fault`: why it does not count; `exists` false: there is none."""
 
     path: Path

@@ -6,7 +6,8 @@ Source: resources specification 6 and R14.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.resources.front_matter import BadFrontMatter, split_page
 
@@ -22,8 +23,7 @@ _HOLE = re.compile(
 _ESCAPE = re.compile(r"\$\$|" + _HOLE.pattern, re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A page that becomes a prompt. `escapes`: `$$` in it is a plain `$`."""
 
     description: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
 
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ConfigurationError
@@ -40,8 +41,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 Answer: TypeAlias = Literal["trust", "trust parent", "trust once", "refuse", "refuse once"]
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """A decision that was written down. `digest` None: nobody noted what the project held then."""
 
     folder: str
@@ -49,8 +49,7 @@ class Saved:
     digest: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TrustFile:
+class TrustFile(Struct, frozen=True):
     """All decisions, by folder. `fault`: why the file does not count."""
 
     decisions: Mapping[str, Saved]
@@ -61,8 +60,7 @@ class TrustFile:
         return next((self.decisions[str(f)] for f in ancestors(folder) if str(f) in self.decisions), None)
 
 
-@dataclass(frozen=True, slots=True)
-class TrustDecision:
+class TrustDecision(Struct, frozen=True):
     """`trusted`: may the project's resources be loaded? `open`: nobody decided, so a person may be asked."""
 
     trusted: bool

@@ -13,10 +13,9 @@ import asyncio
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast, final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, field, structs
 
 from antiphon.core.batch import refused_doubles
 from antiphon.core.content import ToolCall
@@ -43,8 +42,7 @@ WENT_ON = "The user did not allow this call of {name}, and went on with somethin
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Struct, frozen=True, kw_only=True):
     """A call that waits. `position`: its place among the calls of its answer, because ids may repeat."""
 
     id: str
@@ -57,8 +55,7 @@ class Approval:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a person said. `live`: the call was waiting for it, so it may have run since."""
 
     approved: bool
@@ -67,8 +64,7 @@ class Verdict:
     live: bool = False
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     approval: Approval
     verdict: Verdict | None = None
     answered: asyncio.Event = field(default_factory=asyncio.Event)

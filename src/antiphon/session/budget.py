@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from antiphon.core.content import ToolCall
 from antiphon.core.limits import NOTHING_USED, LimitReached, Tally, reached
@@ -49,8 +48,7 @@ _UNITS: dict[BudgetName, str] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """Bounds of a prompt, or of a whole session; `None` is no bound. `soft`: the part after which the model is told.
 
     `no_progress`: so many failures in a row that teach nothing new (`session/progress`).

@@ -7,7 +7,6 @@ A change counts from the next request on. What is written to settings files is n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from msgspec import Struct
@@ -29,8 +28,7 @@ USUAL_LEVEL: ThinkingLevel = "medium"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ScopedModel:
+class ScopedModel(Struct, frozen=True):
     """A model to cycle through, and the level to use it with, if one was named."""
 
     model: Model
@@ -47,8 +45,7 @@ class ModelCycle(Struct, frozen=True, gc=False, rename="camel"):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A model and a level to start with. `notice`: what a person should know about it."""
 
     model: Model | None

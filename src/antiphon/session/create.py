@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from antiphon.agent.agent import Agent
 from antiphon.core.model import UNKNOWN_MODEL, Model, ThinkingLevel
@@ -28,8 +30,7 @@ from antiphon.tools.port import Workspace
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """What a person should know about the start. The library prints nothing."""
 
     type: Literal["info", "warning", "error"]
@@ -41,8 +42,7 @@ _USUAL = SessionSettings()
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Struct, frozen=True, kw_only=True):
     """What belongs to a working folder, not to one conversation.
 
     `workspace` None: no built-in tools and no shell. `environment` gives further variables of commands. `persist`
@@ -61,8 +61,7 @@ class Services:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What a host chooses for a conversation. `tools`: names or `*` patterns, or only `+name`/`-name` edits.
 
     `custom_tools` are registered besides the built-in ones. `approve` says which calls wait for a person.
@@ -89,8 +88,7 @@ NOTHING_WANTED = Wanted()
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(Struct, frozen=True):
     """A conversation, and what a person should know about its start."""
 
     session: AgentSession

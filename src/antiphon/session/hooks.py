@@ -7,8 +7,9 @@ reported and changes nothing, except `tool_call`, which then blocks the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, final
+
+from msgspec import Struct, field
 
 from antiphon.core.content import Content, Image
 from antiphon.core.hooks import AfterHook, BeforeHook
@@ -20,8 +21,7 @@ from antiphon.session.ports import Source, StreamingBehavior
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class InputGiven:
+class InputGiven(Struct, frozen=True):
     """What the user said, before anything was made of it."""
 
     text: str
@@ -31,8 +31,7 @@ class InputGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class InputAnswer:
+class InputAnswer(Struct, frozen=True):
     """`handled`: there is nothing left to do. `transform`: go on with these."""
 
     action: Literal["continue", "transform", "handled"] = "continue"
@@ -41,8 +40,7 @@ class InputAnswer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class StartGiven:
+class StartGiven(Struct, frozen=True):
     """A run is about to start, with `message`. `sections` of the prompt may be changed in place."""
 
     message: Message | None
@@ -51,8 +49,7 @@ class StartGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class StartAnswer:
+class StartAnswer(Struct, frozen=True):
     """`messages` follow the starting one. `system_prompt` is sent verbatim for this run, and not stored."""
 
     messages: tuple[Message, ...] = ()
@@ -60,8 +57,7 @@ class StartAnswer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TurnGiven:
+class TurnGiven(Struct, frozen=True):
     """A finished turn, stored already. `entry_id`: of the answer."""
 
     message: AssistantMessage
@@ -70,8 +66,7 @@ class TurnGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class BoundaryAnswer:
+class BoundaryAnswer(Struct, frozen=True):
     """`go_on`: at least one more request. `entries` are stored in this order, all or none."""
 
     go_on: bool = False
@@ -79,8 +74,7 @@ class BoundaryAnswer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CustomDraft:
+class CustomDraft(Struct, frozen=True):
     """State that no model sees."""
 
     custom_type: str
@@ -88,8 +82,7 @@ class CustomDraft:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CustomMessageDraft:
+class CustomMessageDraft(Struct, frozen=True):
     """A message that the model reads as the user's."""
 
     custom_type: str
@@ -99,8 +92,7 @@ class CustomMessageDraft:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class EditDraft:
+class EditDraft(Struct, frozen=True):
     """Other content for an entry of the active path, or (None) none."""
 
     target_id: str
@@ -108,8 +100,7 @@ class EditDraft:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CompactionDraft:
+class CompactionDraft(Struct, frozen=True):
     """A summary that stands for what came before `first_kept_id` (None: for everything)."""
 
     summary: str
@@ -123,8 +114,7 @@ Draft: TypeAlias = CustomDraft | CustomMessageDraft | EditDraft | CompactionDraf
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CompactGiven:
+class CompactGiven(Struct, frozen=True):
     """A compaction is about to be made. `preparation`: what would be summarised."""
 
     preparation: Any
@@ -135,8 +125,7 @@ class CompactGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CompactAnswer:
+class CompactAnswer(Struct, frozen=True):
     """`cancel` it, or give the summary."""
 
     cancel: bool = False
@@ -144,8 +133,7 @@ class CompactAnswer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TreeGiven:
+class TreeGiven(Struct, frozen=True):
     """The position in the tree is about to change."""
 
     target_id: str
@@ -158,8 +146,7 @@ class TreeGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TreeAnswer:
+class TreeAnswer(Struct, frozen=True):
     """`cancel` it, or give the summary of what is left."""
 
     cancel: bool = False
@@ -168,8 +155,7 @@ class TreeAnswer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ShellGiven:
+class ShellGiven(Struct, frozen=True):
     """A command of the user."""
 
     command: str
@@ -178,8 +164,7 @@ class ShellGiven:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellResult:
+class ShellResult(Struct, frozen=True, kw_only=True):
     """What has come of it. `exit_code` None: it did not exit by itself."""
 
     output: str
@@ -193,8 +178,7 @@ Maybe: TypeAlias = Any  # a value, nothing, or an awaitable of either; the names
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """What `/name rest` does. It runs at once, also while the model works."""
 
     handler: Callable[[str], Any]
@@ -202,8 +186,7 @@ class Command:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHooks:
+class SessionHooks(Struct, frozen=True, kw_only=True):
     """What extensions want to be asked. Each is one function: whoever has many handlers runs them in order behind it.
 
     `tool_call`/`tool_result` are hooks of the loop. `message_end` may give another message of the same role, which is

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.core.content import Image
 from antiphon.core.messages import (
@@ -44,8 +46,7 @@ Work: TypeAlias = Coroutine[Any, Any, Settlement]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """A prompt as it was handed in. `behavior`: what to do with it while a run is active.
 
     `commands` false: a command of an extension is refused. `handled`: input handlers have seen it.

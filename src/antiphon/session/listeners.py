@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
+
+from msgspec import Struct, field
 
 from antiphon.core.session_events import ExtensionError, SessionEvent
 from antiphon.errors import words_of
@@ -23,8 +24,7 @@ GRACE_SECONDS = 1.0
 """A listener that is cut has so long to end; then it is told nothing any more."""
 
 
-@dataclass(slots=True, eq=False)
-class Subscription:
+class Subscription(Struct, eq=False):
     """One listener. The same function subscribed twice is two of them. `live`: it was not taken away yet."""
 
     listener: SessionListener

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Any, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import text_of
 from antiphon.core.messages import UserMessage
@@ -24,8 +23,7 @@ _ANNOUNCE = SummarizationRetryAttemptStart(source="branchSummary")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Navigation:
+class Navigation(Struct, frozen=True):
     """Where it has led. `editor_text`: the words of the message that one now stands before."""
 
     cancelled: bool
@@ -34,8 +32,7 @@ class Navigation:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Struct, frozen=True, kw_only=True):
     """What is wanted. `replace_instructions`: the instructions stand in place of ours, not behind them."""
 
     target_id: str
@@ -46,8 +43,7 @@ class Wish:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     text: str
     usage: Usage
     details: Any

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from antiphon.core.calls import Outcome, ToolResult
 from antiphon.core.content import Text, ToolCall, text_of
@@ -33,8 +32,7 @@ NestedEvent: TypeAlias = ToolExecutionStart | ToolExecutionUpdate | ToolExecutio
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NestedOutcome:
+class NestedOutcome(Struct, frozen=True):
     """What a nested call has come to."""
 
     tool_call: ToolCall
@@ -43,8 +41,7 @@ class NestedOutcome:
     duration_ms: int | None = None
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """One line of a record."""
 
     id: str
@@ -69,8 +66,7 @@ class _Entry:
         return out
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     """What happened on behalf of one call of the model."""
 
     entries: list[_Entry] = field(default_factory=list[_Entry])

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from antiphon.agent.agent import Agent
 from antiphon.core.messages import AssistantMessage, Message
@@ -23,8 +22,7 @@ Ask: TypeAlias = Callable[[], Awaitable[AssistantMessage]]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RetryNews:
+class RetryNews(Struct, frozen=True):
     """What happens to a question that failed. `success` and `final_error` only when it is `finished`."""
 
     kind: Literal["scheduled", "attempt_start", "finished"]
@@ -34,8 +32,7 @@ class RetryNews:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What is asked, of whom, and how. `session_id` is for routing."""
 
     model: Model

@@ -6,8 +6,9 @@ Structural: whoever implements these need not import this file.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.model import Model
 from antiphon.core.ports import ModelStream
@@ -36,8 +37,7 @@ class ModelAccess(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class GivenModels:
+class GivenModels(Struct, frozen=True):
     """These models, all of them usable: for embedding and for tests."""
 
     stream: ModelStream
@@ -61,8 +61,7 @@ class GivenModels:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """A text that stands in the prompt, and where it came from."""
 
     path: str
@@ -70,8 +69,7 @@ class ContextFile:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkillInfo:
+class SkillInfo(Struct, frozen=True, kw_only=True):
     """A skill as the model is told of it; it reads the rest from `location`. `hidden`: only the user may call it."""
 
     name: str
@@ -81,8 +79,7 @@ class SkillInfo:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateInfo:
+class TemplateInfo(Struct, frozen=True, kw_only=True):
     """A prompt with a name."""
 
     name: str
@@ -99,8 +96,7 @@ def _nothing(_name: str, _arguments: str) -> str | None:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """The texts of a working folder, read once. `base_prompt` replaces the product's own, and tools and rules with it.
 
     `context_files` outermost first. `docs`: where the product's documentation lies and when to read it.

@@ -7,8 +7,9 @@ equal texts and pictures without a text are told apart. Messages of extensions a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.content import Image, text_of
 from antiphon.core.messages import Message, UserMessage
@@ -18,8 +19,7 @@ Kind: TypeAlias = Literal["steering", "followUp"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ClearedQueue:
+class ClearedQueue(Struct, frozen=True):
     """The texts that were taken out of the queues."""
 
     steering: tuple[str, ...] = ()

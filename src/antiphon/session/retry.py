@@ -6,7 +6,6 @@ What an error means is known below: our adapters' own texts by `providers/failur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 from msgspec import Struct
@@ -17,8 +16,7 @@ from antiphon.session_log.failures import is_retryable, retry_delay_ms
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySettings:
+class RetrySettings(Struct, frozen=True, kw_only=True):
     """How often a failed request is repeated, and how long is waited before: doubling from `base_delay_ms`."""
 
     enabled: bool = True

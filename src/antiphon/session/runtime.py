@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import text_of
 from antiphon.core.messages import UserMessage
@@ -33,8 +32,7 @@ Position: TypeAlias = Literal["before", "at"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """`text`: the words of the message that was forked before, to be edited."""
 
     cancelled: bool

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.resources.discovery import Ignores, nothing_ignored
 from antiphon.resources.loading import LoadedResources, Wishes, load_resources
@@ -36,8 +35,7 @@ NEVER_MS = 10**9
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class LoadedServices:
+class LoadedServices(Struct, frozen=True):
     """`services` for a session; `loaded` and `models`: where they came from, for those who explain or list them."""
 
     services: Services

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.queues import QueueMode
@@ -17,8 +19,7 @@ _COMPACTION = CompactionSettings()
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOverride:
+class CompactionOverride(Struct, frozen=True, kw_only=True):
     """Other numbers for one model; each that is left out stays as it is."""
 
     reserve_tokens: int | None = None
@@ -26,8 +27,7 @@ class CompactionOverride:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """The settings of a conversation.
 
     `default_thinking_level` None: nobody chose one. `compaction_overrides` and `model_thinking_levels` are by

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.limits import LimitReached
 from antiphon.core.messages import Message, final_text
@@ -17,8 +18,7 @@ OnAccepted: TypeAlias = Callable[["Disposition | BaseException"], None]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Settlement(Struct, frozen=True, kw_only=True):
     """The end of a prompt. `disposition` queued or handled: no run was started for it, all else is empty.
 
     `outcome` is that of the last low-level run; `new_messages` are those of all of them, failed attempts included.

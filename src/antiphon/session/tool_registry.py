@@ -12,9 +12,10 @@ A tool says how it wants to be exposed in its attribute `exposure`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias, cast, final
+
+from msgspec import Struct
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.ports import Tool
@@ -28,8 +29,7 @@ DEFAULT_ACTIVE = ("read", "bash", "edit", "write")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSelection:
+class ToolSelection(Struct, frozen=True, kw_only=True):
     """What the host wants. `allow`: names or `*` patterns, or only `+name`/`-name` edits; None: no wish.
 
     `exclude` is applied last and keeps tools out altogether. `defaults` None: the product's default set.
@@ -42,8 +42,7 @@ class ToolSelection:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ToolInfo:
+class ToolInfo(Struct, frozen=True):
     """What is known of a registered tool."""
 
     name: str
@@ -55,8 +54,7 @@ class ToolInfo:
 
 
 @final
-@dataclass(slots=True)
-class Loadout:
+class Loadout(Struct):
     """The declared tools, as an active tool with `prepare_loadout` may change them. `hidden` ones stay callable."""
 
     declarations: dict[str, ToolDeclaration]

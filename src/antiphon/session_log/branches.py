@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage
 from antiphon.core.usage import NO_USAGE, Usage
@@ -44,8 +43,7 @@ def branch_budget(context_window: int | None, reserve_tokens: int = RESERVE_TOKE
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class BranchPreparation:
+class BranchPreparation(Struct, frozen=True):
     """What is told of a branch: `messages`, oldest first, of so many `tokens`, and the files it touched."""
 
     messages: tuple[Message, ...]

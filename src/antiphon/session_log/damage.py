@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 DamageKind: TypeAlias = Literal[
     "unreadable line",  # no JSON object with an id: skipped, the line stays in the file
@@ -21,8 +22,7 @@ DamageKind: TypeAlias = Literal[
 Outcome: TypeAlias = Literal["clean", "repaired"]
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """One finding. `line` counts from 1 (0: it is not about one line); `done` says in words what happened to it."""
 
     kind: DamageKind
@@ -35,8 +35,7 @@ class Damage:
         return f"{where}{self.kind}; {self.done}"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenReport:
+class OpenReport(Struct, frozen=True):
     """How opening went. The third outcome, refused, is an exception: then nothing was opened or changed.
 
     `changed_file`: what was done to the file, in the order in which it was done; empty if its bytes are as they were.

@@ -6,11 +6,10 @@ The same pass can gather the words of a session, for searching.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from antiphon.core.json_numbers import JS_SPACE
 from antiphon.core.wire import JsonObject
@@ -66,8 +65,7 @@ _lines = msgspec.json.Decoder(_Line)
 
 
 @final
-@dataclass(slots=True)
-class Gathering:
+class Gathering(Struct):
     """The fold: feed it all lines of a file in order. `words`: keep the words too."""
 
     words: bool = False

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from antiphon.core.content import Content, ToolCall
 from antiphon.core.json_numbers import JS_SPACE

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.errors import SessionError
 from antiphon.session_log.damage import Damage, OpenReport
@@ -31,8 +30,7 @@ from antiphon.session_log.upgrade import needs_upgrade, upgraded
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """What all sessions of a store have in common. `cwd`: for sessions that name no working folder."""
 
     cwd: str

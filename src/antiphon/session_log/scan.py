@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import final
 
 import msgspec
+from msgspec import Struct, field
 
 from antiphon.core.wire import JsonObject
 from antiphon.session_log.damage import Damage, DamageKind
@@ -34,8 +34,7 @@ _SPACE = b" \t\r\n\x0b\x0c"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """An unreadable line: what its beginning says it was, and the last entry read before it."""
 
     line: int
@@ -45,8 +44,7 @@ class Lost:
 
 
 @final
-@dataclass(slots=True)
-class Scan:
+class Scan(Struct):
     """What was read so far. Feed it blocks of the file in order, then `finish`.
 
     To read what was added to a known file, give it header, table, the number of the `first` new entry and the size.

@@ -10,9 +10,10 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+
+from msgspec import Struct
 
 from antiphon.errors import ConfigurationError
 
@@ -30,8 +31,7 @@ def _system_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """The clock (milliseconds since the epoch) and the dice (that many random bytes) of a log."""
 
     now_ms: Callable[[], int] = _system_ms

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, calls_of
 from antiphon.core.usage import NO_USAGE, Usage, add_usage
@@ -16,8 +15,7 @@ from antiphon.session_log.projection import Projected
 
 
 @final
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """Counts of messages by role, of tool calls and results, and all usage: answers, results, summaries, extras."""
 
     usage: Usage = NO_USAGE

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from antiphon.core.json_numbers import JS_SPACE
 
@@ -81,8 +80,7 @@ class Mark(Struct, frozen=True, gc=False):
 
 
 @final
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """Columns over all entries of a session. Grows at its end; a number, once given, stays."""
 
     ids: list[str] = field(default_factory=list[str])
@@ -160,8 +158,7 @@ class Table:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TreeNode:
+class TreeNode(Struct, frozen=True):
     """An entry in the tree view. `children` is shared between entries with the same id."""
 
     number: int

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from antiphon.modes.output import take_over
 from antiphon.modes.rpc.dialogs import Dialogs

@@ -10,8 +10,10 @@ the settings or labels that happen to stand there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage, UserMessage
 from antiphon.session_log.compaction.estimate import estimated_tokens
@@ -22,8 +24,7 @@ _SPEAKING_HOSTS = frozenset({"bashExecution", "custom", "branchSummary"})
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CompactionSettings:
+class CompactionSettings(Struct, frozen=True):
     """Token numbers: `reserve` is kept free for the answer, `keep_recent` is not summarised."""
 
     enabled: bool = True
@@ -45,8 +46,7 @@ class CompactionSettings:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """`first_kept`: where the kept part begins. `turn_start`: where the turn that is split begins, or None.
 
     Both are places in the projection. Summarised is what lies from `start` to the turn's start, or else to the cut; the

@@ -11,10 +11,9 @@ level if the model reasons, and with the model's own output limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import ToolCall, text_of
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
@@ -109,8 +108,7 @@ class SummaryRefused(AntiphonError):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class SummaryRequest(Struct, frozen=True):
     """One question to a summariser."""
 
     kind: RequestKind
@@ -125,8 +123,7 @@ class SummaryRequest:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What a compaction stores."""
 
     text: str
@@ -137,8 +134,7 @@ class Summary:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(Struct, frozen=True):
     """A cut that was made: what to summarise, and what is known besides.
 
     `history` is told as a whole; `turn_prefix` is the beginning of a turn that was split, told on its own.

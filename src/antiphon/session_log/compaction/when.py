@@ -7,8 +7,9 @@ and nothing is repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.usage import total_tokens
@@ -25,8 +26,7 @@ def over_threshold(tokens: int, context_window: int, settings: CompactionSetting
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AfterRun:
+class AfterRun(Struct, frozen=True, kw_only=True):
     """What there is to know about the last answer of a run.
 
     `same_model`: it came from the model that is in force. `already_tried`: since the last user message, or the last
