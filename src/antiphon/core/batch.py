@@ -219,6 +219,8 @@ def _closed(run: Run, after: After, batch: Batch, commands: list[Command], close
 
 def results_in_order(batch: Batch) -> tuple[ToolResultMessage, ...]:
     """One result for each call, in call order."""
+    if len(batch.calls) == 1:
+        return (batch.settled.items[0].result,)
     results: list[ToolResultMessage | None] = [None] * len(batch.calls)
     for settled in batch.settled:
         results[settled.position] = settled.result

@@ -82,7 +82,9 @@ def compose(b: Boundary, command: c.Compose) -> Answer:
     """Transform, convert, find the key: the request as the stream function will get it."""
     config = b.config
     if config.transform_context is None and config.convert_to_llm is None and config.get_api_key is None:
-        return c.Composed(_request(b, command.run, for_model(command.run.transcript), None), b.now())
+        run = command.run
+        messages = for_model(run.transcript) if run.transcript.has_host_messages else run.transcript
+        return c.Composed(_request(b, run, messages, None), b.now())
     return _compose(b, command.run)
 
 

@@ -66,7 +66,10 @@ def prepare(call: ToolCall, toolbox: Toolbox, signal: AbortSignal, policy: Polic
         if prepare_arguments is not None:
             prepared = structs.replace(call, arguments=prepare_arguments(call.arguments))
         args = _checker()(prepared, tool.parameters)
-        return Ready(call, tool, args, _seconds(tool, "timeout"), _seconds(tool, "abort_grace"))
+        timeout, grace = getattr(tool, "timeout", None), getattr(tool, "abort_grace", None)
+        if timeout is None and grace is None:
+            return Ready(call, tool, args)
+        return Ready(call, tool, args, _seconds(tool, "timeout", timeout), _seconds(tool, "abort_grace", grace))
     except asyncio.CancelledError as own:
         return error_outcome(str(foreign_cancelled(own)))
     except Exception as error:  # noqa: BLE001 - refused arguments, or the tool's own preparation failed
@@ -81,15 +84,14 @@ def _checker() -> Callable[[ToolCall, JsonObject], JsonObject]:
     return check_arguments
 
 
-def _seconds(tool: Tool, name: str) -> float | None:
+def _seconds(tool: Tool, name: str, limit: Any) -> float | None:
     """A time limit of a tool.
 
     Raises:
         TypeError: it is no number of seconds.
     """
-    limit = getattr(tool, name, None)
     if limit is None or type(limit) is float or type(limit) is int:
-        return limit
+        return cast("float | None", limit)
     raise TypeError(f"`{name}` of tool {tool.name} is a {type(limit).__name__}; give a number of seconds, or None")
 
 
@@ -144,7 +146,11 @@ async def execute(ready: Ready, signal: AbortSignal, clock: Clock, policy: Polic
         return aborted_outcome(ready.call, policy)
     started = clock.monotonic()
     try:
-        returned = await call_tool(ready, signal, caller)
+        function = ready.tool.execute
+        if _is_async(function):
+            returned = await function(ready.call.id, ready.args, signal, caller.update)
+        else:
+            returned = await _threaded(function, ready, signal, caller)
         result = as_result(returned)
         failed = result.is_error is True
     except asyncio.CancelledError:
@@ -156,15 +162,8 @@ async def execute(ready: Ready, signal: AbortSignal, clock: Clock, policy: Polic
     return Outcome(result=result, is_error=failed, duration_ms=_elapsed_ms(started, clock), executed=True)
 
 
-def call_tool(ready: Ready, signal: AbortSignal, caller: Caller) -> Awaitable[Any]:
-    """Begin the execution. A plain function goes to a thread, its progress comes back in order."""
-    function = ready.tool.execute
-    if _is_async(function):
-        return cast("Awaitable[Any]", function(ready.call.id, ready.args, signal, caller.update))
-    return _threaded(function, ready, signal, caller)
-
-
 async def _threaded(function: Callable[..., Any], ready: Ready, signal: AbortSignal, caller: Caller) -> Any:
+    """A plain function goes to a thread; its progress comes back in order."""
     loop = asyncio.get_running_loop()
 
     def update(partial: Any) -> None:
