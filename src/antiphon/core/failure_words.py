@@ -1,20 +1,27 @@
 """Word lists: what the texts of failures tell about them. For texts without a status or kind of their own.
 
 Separators between words may vary (`rate limit`, `rate-limit`, `RateLimit`), case does not count.
+They are compiled when a first failure is judged, for most processes end without one.
 Source: providers specification 8.2 and 8.3, sessions specification 8.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _GAP = r"[\s._-]*"
 _N = r"[0-9][0-9,._]*"
 
 
-def _any_of(*phrases: str) -> re.Pattern[str]:
+def _any_of(*phrases: str) -> str:
     """A pattern for any of the phrases; a blank stands for any separator, also for none."""
-    return re.compile("|".join(phrase.replace(" ", _GAP) for phrase in phrases), re.IGNORECASE)
+    return "|".join(phrase.replace(" ", _GAP) for phrase in phrases)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 THROTTLE = _any_of("rate limit", "too many requests", "throttl", r"service unavailable\s*:")
@@ -51,8 +58,8 @@ OVERFLOW = _any_of(
     "too many (?:prompt )?tokens",
     "token limit exceeded",
 )
-TOO_LARGE_STATUS = re.compile(r"\s*(?:[\w .-]{0,60}\berror\W{0,3})?(?:http\W{0,2})?413\b", re.IGNORECASE)
-EMPTY_REFUSAL = re.compile(r"\W*(?:400|413)\b.{0,40}\bno body\b", re.IGNORECASE)
+TOO_LARGE_STATUS = r"\s*(?:[\w .-]{0,60}\berror\W{0,3})?(?:http\W{0,2})?413\b"
+EMPTY_REFUSAL = r"\W*(?:400|413)\b.{0,40}\bno body\b"
 
 ACCOUNT_LIMIT = _any_of(
     "GoUsageLimitError",
@@ -68,8 +75,8 @@ ACCOUNT_LIMIT = _any_of(
     "subscription_sharing_usage_limit_exceeded",
     "subscription_sharing_workplace_individual_usage_limit_exceeded",
 )
-PLAN_CODE = re.compile(r"\bcode\W{0,4}1308\b", re.IGNORECASE)
-WEB_ADDRESS = re.compile(r"https?://\S+")
+PLAN_CODE = r"\bcode\W{0,4}1308\b"
+WEB_ADDRESS = r"https?://\S+"
 
 TRANSIENT = _any_of(
     "overloaded",
@@ -127,19 +134,19 @@ TRANSIENT = _any_of(
 
 def names_overflow(text: str, provider: str = "") -> bool:
     """Does the text say that the conversation no longer fits the model?"""
-    if THROTTLE.search(text):
+    if _compiled(THROTTLE).search(text):
         return False
-    if OVERFLOW.search(text) or TOO_LARGE_STATUS.match(text):
+    if _compiled(OVERFLOW).search(text) or _compiled(TOO_LARGE_STATUS).match(text):
         return True
-    return provider == "cerebras" and EMPTY_REFUSAL.match(text) is not None
+    return provider == "cerebras" and _compiled(EMPTY_REFUSAL).match(text) is not None
 
 
 def names_account_limit(text: str) -> bool:
     """Does the text name a limit that waiting a minute will not lift? Web addresses in it do not count."""
-    words = WEB_ADDRESS.sub(" ", text)
-    return ACCOUNT_LIMIT.search(words) is not None or PLAN_CODE.search(words) is not None
+    words = re.sub(WEB_ADDRESS, " ", text)
+    return _compiled(ACCOUNT_LIMIT).search(words) is not None or _compiled(PLAN_CODE).search(words) is not None
 
 
 def names_transient(text: str) -> bool:
     """Does the text name a trouble that passes by itself?"""
-    return TRANSIENT.search(text) is not None
+    return _compiled(TRANSIENT).search(text) is not None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from antiphon.errors import ConfigurationError
 from antiphon.modes.arguments import Plan
-from antiphon.modes.commands.sessions import fork_of
 from antiphon.modes.person import Person
 from antiphon.modes.session_places import FoundSession, NoSuchSession, SessionPlaces, find_session
 from antiphon.session_log.log import SessionLog
@@ -23,7 +22,7 @@ def open_log(plan: Plan, places: SessionPlaces, person: Person | None) -> Sessio
     if plan.no_session:
         return store.in_memory(session_id=plan.session_id)
     if plan.fork is not None:
-        return fork_of(places, find_session(places, plan.fork), None, plan.session_id)
+        return _copy(places, find_session(places, plan.fork), plan.session_id)
     if plan.session is not None:
         return _reopened(places, find_session(places, plan.session), person)
     if plan.resume:
@@ -34,6 +33,12 @@ def open_log(plan: Plan, places: SessionPlaces, person: Person | None) -> Sessio
         recent = store.continue_recent(cwd=places.shared_by)
         return store.create() if recent is None else recent
     return store.create()
+
+
+def _copy(places: SessionPlaces, found: FoundSession, session_id: str | None = None) -> SessionLog:
+    from antiphon.modes.commands.sessions import fork_of  # brings the reading of commands along; few starts are copies
+
+    return fork_of(places, found, None, session_id)
 
 
 def _with_id(places: SessionPlaces, session_id: str) -> SessionLog:
@@ -60,7 +65,7 @@ def _reopened(places: SessionPlaces, found: FoundSession, person: Person | None)
     store = places.store()
     if not found.here:
         if person is not None and person.agrees(f"This session belongs to {found.cwd}. Copy it into a new one here?"):
-            return fork_of(places, found)
+            return _copy(places, found)
         raise NoSuchSession(
             f"this session belongs to {found.cwd or 'another folder'}; go there, or copy it here with "
             f"--fork {found.path.stem.rpartition('_')[2]}"

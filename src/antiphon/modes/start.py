@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from antiphon.core.wire import JsonObject, to_wire
 from antiphon.errors import ConfigurationError, SessionError
 from antiphon.modes.arguments import Plan, tool_names
-from antiphon.modes.commands.sessions import exported, write_export
 from antiphon.modes.ignore_rules import IgnoreRules
 from antiphon.modes.model_choice import LOCAL_NOTICE, ModelWish, model_wish
 from antiphon.modes.open_log import open_log
@@ -169,6 +168,8 @@ class House(Struct):
         Raises:
             SessionError: it is in memory only, or the file cannot be written.
         """
+        from antiphon.modes.commands.sessions import exported, write_export  # few conversations are exported
+
         assert self.session is not None
         log = self.session.log
         if log.is_in_memory:
