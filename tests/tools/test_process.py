@@ -409,7 +409,8 @@ def test_a_number_used_again_is_another_process() -> None:
 async def test_a_bomb_of_processes_is_ended(tmp_path: Path) -> None:
     """Freezing before killing: what multiplies does not outrun its end."""
     screen, stop = Screen(), AbortController()
-    script = "trap '' TERM; f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; else sleep 300; fi; }"
+    sleep = f"sleep 300.{os.getpid()}"  # nobody else's on this machine
+    script = "trap '' TERM; f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; else %s; fi; }" % sleep
     script += "; echo ready; f 8"
     processes = LocalProcesses()
     running = asyncio.create_task(processes.run(shell(script, tmp_path), screen, stop.signal))
@@ -417,7 +418,7 @@ async def test_a_bomb_of_processes_is_ended(tmp_path: Path) -> None:
     stop.abort()
     await running
     processes.close()
-    _, text = await run("ps -eo args | grep -c '[s]leep 300' || true", tmp_path)
+    _, text = await run(f"ps -eo args | grep -c '[s]{sleep[1:]}' || true", tmp_path)
     assert text.strip() == "0"
 
 
