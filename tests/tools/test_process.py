@@ -410,7 +410,8 @@ async def test_a_bomb_of_processes_is_ended(tmp_path: Path) -> None:
     """Freezing before killing: what multiplies does not outrun its end."""
     screen, stop = Screen(), AbortController()
     sleep = f"sleep 300.{os.getpid()}"  # nobody else's on this machine
-    script = "trap '' TERM; f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; else %s; fi; }" % sleep
+    script = "trap '' TERM; f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; else "
+    script += f"{sleep}; fi; }}"
     script += "; echo ready; f 8"
     processes = LocalProcesses()
     running = asyncio.create_task(processes.run(shell(script, tmp_path), screen, stop.signal))
