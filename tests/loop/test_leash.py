@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from tests.loop.rig import QUICK, PlainTool, Stubborn, legal, never, result_texts, within
 
@@ -284,6 +285,36 @@ async def test_code_that_swallows_one_from_outside_is_pulled_when_patience_is_ov
 
     assert await within(task) == ["cancelled"]
     assert foreign.swallowed == 2
+
+
+async def connects_then_waits() -> str:
+    """What a library for connections does: one attempt wins, the others and the task that waits are cancelled."""
+    async with anyio.create_task_group() as attempts:
+        attempts.start_soon(anyio.lowlevel.checkpoint)
+        attempts.cancel_scope.cancel()
+        await never()
+    await asyncio.sleep(0.03)
+    return "answered late"
+
+
+async def test_a_cancellation_that_was_taken_back_costs_no_patience() -> None:
+    """Else a server that answers later than the patience after it was connected to would never be heard."""
+    leash, told = a_leash(patience=0.01)
+
+    assert await leash.hold(connects_then_waits()) == "answered late"
+    assert await leash.hold(connects_then_waits(), within=60) == "answered late"
+    assert told == []
+
+
+async def test_forgiven_code_is_still_cut_when_its_own_time_is_over() -> None:
+    leash, _ = a_leash(patience=0.001)
+
+    async def connects_then_hangs() -> None:
+        await connects_then_waits()
+        await never()
+
+    with pytest.raises(Cut):
+        await within(leash.hold(connects_then_hangs(), within=0.05))
 
 
 async def test_one_from_outside_and_one_of_the_run_at_the_same_time_are_both_known() -> None:

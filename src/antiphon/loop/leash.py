@@ -11,7 +11,8 @@ would cost more than all decisions of a turn. But foreign code may hang, swallow
   own.
 
 Two timers pull. One belongs to the run (an abort whose grace is over) and goes on from wait to wait. The other belongs
-to one wait (a silent stream, a cancellation that was neither taken back nor obeyed) and ends with it.
+to one wait (a silent stream, a cancellation that was neither taken back nor obeyed) and ends with it. A cancellation
+that was taken back is forgiven at once: connecting to a server makes and takes back some, and the wait goes on.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Leash:
     """
 
     __slots__ = (
+        "_deadline",
         "_held",
         "_impatience",
         "_on_cancelled",
@@ -97,6 +99,7 @@ class Leash:
         self._patience = patience
         self._timer: asyncio.TimerHandle | None = None
         self._impatience: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
         self._on_cancelled = on_cancelled
         self.exempt: Callable[[], bool] = _never
         self.stream_is_open = False
@@ -135,9 +138,20 @@ class Leash:
         self._impatience = self.loop.call_at(when, self._lose_patience)
 
     def _lose_patience(self) -> None:
+        if self._forgiven():
+            self._impatience = None
+            if self._deadline is not None:
+                self._impatience = self.loop.call_at(self._deadline, self._lose_patience)
+            return
         self._impatience = self.loop.call_later(PULL_EVERY, self._lose_patience)
         if not self.exempt():
             self.pull_now()
+
+    def _forgiven(self) -> bool:
+        """Was the cancellation that cost the patience taken back, and is there time left?"""
+        if self._pulled or self.cancelled():
+            return False
+        return self._deadline is None or self.loop.time() < self._deadline
 
     def pull_now(self) -> None:
         """Cancel what the run waits for, once."""
@@ -214,6 +228,8 @@ class Leash:
     def _begin(self, within: float | None) -> None:
         self._held += 1
         if within is not None:
+            when = self.loop.time() + within
+            self._deadline = when if self._deadline is None else min(when, self._deadline)
             self.lose_patience_after(within)
 
     def _end(self) -> None:
@@ -221,6 +237,7 @@ class Leash:
         self._held -= 1
         if self._held == 0:
             self._pulled = 0
+            self._deadline = None
             if self._impatience is not None:
                 self._impatience.cancel()
                 self._impatience = None

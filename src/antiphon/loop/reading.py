@@ -158,6 +158,8 @@ def _silent(b: Boundary, cut: Cut) -> Exception:
     """What it means that waiting for the stream was cut: an abort, or else it was silent for too long."""
     if b.signal.aborted or b.leash.cancelled():
         return cut
+    if b.config.stream_idle_timeout is None:  # pulled for a cancellation of its own, which it took back too late
+        return StreamBroken("the model stream cancelled the task that reads it")
     return StreamBroken(f"the model stream was silent for {b.config.stream_idle_timeout:g} seconds")
 
 
