@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,3 +204,21 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monke
 
     assert [exchange.path for exchange in proxy.exchanges] == ["http://models.example.com/v1/chat/completions"]
     assert [exchange.path for exchange in server.exchanges] == ["/v1/chat/completions"]
+
+
+async def test_plain_http_needs_no_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes 30 ms; a file of them that cannot be read troubles only those who ask by https."""
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.stream(HELLO)
+
+    (tmp_path / "broken.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "broken.pem"))
+    message, _ = await ask(handler)
+    assert message.stop_reason == "stop"
+
+    async with Server(handler) as server:
+        asked = model(server.url.replace("http:", "https:"))
+        refused = await answer(new_adapter(asked.api), request(asked, max_retries=0))
+    assert refused.stop_reason == "error"
+    assert server.exchanges == []
