@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from antiphon.loop.abort import AbortController
+from antiphon.tools import process_tree, sandbox_landlock
 from antiphon.tools.port import Command, CommandEnd
 from antiphon.tools.process import LocalProcesses
 from antiphon.tools.process_records import end_left_behind, this_host
@@ -354,6 +356,14 @@ async def test_with_a_guard_not_even_a_kill_leaves_anything(tmp_path: Path) -> N
         host.kill()
         host.wait()
     await eventually(lambda: all(map(gone, pids.values())), "the guard has ended everything")
+
+
+@pytest.mark.parametrize("script", [process_tree, sandbox_landlock])
+def test_scripts_of_their_own_need_no_installed_package(script: ModuleType) -> None:
+    """A guard that cannot be loaded would be missed only by those whom it should have ended."""
+    load = "import runpy, sys; runpy.run_path(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", load, str(script.__file__)], stderr=-1, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 async def test_a_guard_leaves_with_a_host_that_tidied_up_itself(tmp_path: Path) -> None:

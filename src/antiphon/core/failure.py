@@ -11,10 +11,9 @@ Source: providers specification 8, sessions specification 8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.failure_words import names_account_limit, names_overflow, names_transient
 from antiphon.core.messages import AssistantMessage
@@ -52,8 +51,7 @@ _HEADER_WAIT = re.compile(r" \[asks to wait ([0-9]+) ms\]")
 _BODY_WAIT = re.compile(r" \[invites a retry in ([0-9]+) ms\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """`text` is complete and free of secrets. `retry_after_ms`: the wait that the server asked for."""
 
     kind: Kind

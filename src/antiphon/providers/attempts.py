@@ -10,9 +10,10 @@ import asyncio
 import random
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from antiphon.core.model import Model
 from antiphon.providers import failures, http, wire_json
@@ -28,8 +29,7 @@ ERROR_BODY_MS: Final = 30_000
 MAX_REPLACED_CALLS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(Struct, frozen=True):
     """An attempt that did not lead to an answer. `again`: it may be made once more as it is."""
 
     failure: Failure

@@ -7,14 +7,14 @@ for. A program or a settings file adds providers and models, or patches them, wi
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.json import decode
 
 from antiphon.core.model import THINKING_LEVELS, Model, ThinkingLevel
 from antiphon.core.wire import JsonObject
@@ -27,8 +27,7 @@ _DATED = re.compile(r"-(?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
 _SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A model, the thinking level that stood behind its name, and what a person should be told about the choice."""
 
     model: Model
@@ -36,8 +35,7 @@ class Found:
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Struct, frozen=True):
     """Providers by id, in order of preference."""
 
     providers: Mapping[str, Provider]
@@ -208,6 +206,8 @@ def _is_there(model: Model) -> bool:
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:
+    import difflib  # only for an error
+
     known = list(names)
     near = difflib.get_close_matches(text, known, n=4, cutoff=0.5)
     if near:
@@ -221,7 +221,7 @@ _DATA: Final = Path(__file__).with_name("models.json")
 @cache
 def builtin() -> Catalog:
     """The built-in catalogue, read once."""
-    providers, faults = merged({}, json.loads(_DATA.read_text(encoding="utf-8")))
+    providers, faults = merged({}, decode(_DATA.read_bytes()))
     if faults:
         raise ConfigurationError(f"{_DATA.name}: {faults[0]}")
     return Catalog({**providers, PROVIDER.id: PROVIDER})

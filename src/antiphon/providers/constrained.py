@@ -5,8 +5,9 @@ Source: providers specification 7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from antiphon.core.declarations import ToolDeclaration
 from antiphon.core.wire import JsonObject
@@ -19,8 +20,7 @@ _NEVER = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StrictRules:
+class StrictRules(Struct, frozen=True):
     """What one provider refuses besides. `formats`: string formats it knows, None if it knows all."""
 
     refused: frozenset[str] = frozenset()
@@ -151,8 +151,7 @@ def strict_parameters(tool: ToolDeclaration, rules: StrictRules) -> JsonObject |
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(Struct, frozen=True):
     """A grammar for the single string argument `argument` of a tool."""
 
     syntax: str

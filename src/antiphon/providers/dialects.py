@@ -9,10 +9,9 @@ Source: providers specification 11.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field, structs
 
 from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject
@@ -24,8 +23,7 @@ OPENAI_HOST = "api.openai.com"
 ANTHROPIC_HOST = "api.anthropic.com"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatDialect:
+class ChatDialect(Struct, frozen=True, kw_only=True):
     """Switches of a Chat Completions server. The defaults are those of an unknown server."""
 
     supports_store: bool = True
@@ -68,8 +66,7 @@ class ChatDialect:
         return "thinking_token_budget" if self.supports_thinking_token_budget else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponsesDialect:
+class ResponsesDialect(Struct, frozen=True, kw_only=True):
     """Switches of a Responses server."""
 
     supports_developer_role: bool = True
@@ -86,8 +83,7 @@ class ResponsesDialect:
     prompt_cache_key_mode: CacheKeyMode = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnthropicDialect:
+class AnthropicDialect(Struct, frozen=True, kw_only=True):
     """Switches of an Anthropic Messages server."""
 
     supports_eager_tool_input_streaming: bool = True
@@ -106,8 +102,7 @@ class AnthropicDialect:
     allowed_fallback_models: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """A kind of server: known by provider name or by a part of its address, and how its chat dialect differs."""
 
     name: str
@@ -253,9 +248,9 @@ def _with_compat(dialect: D, model: Model) -> D:
     """The dialect with what the model itself says. Unknown switches and null mean nothing."""
     if model.compat is UNSET:
         return dialect
-    names = {camel(item.name): item.name for item in fields(dialect)}
+    names = {camel(item.name): item.name for item in structs.fields(dialect)}
     given = {names[name]: value for name, value in model.compat.items() if name in names and value is not None}
-    return replace(dialect, **given)
+    return structs.replace(dialect, **given)
 
 
 _SPELLED = {"supports_open_ai_grammar_tools": "supportsOpenAIGrammarTools"}

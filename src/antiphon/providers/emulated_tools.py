@@ -13,8 +13,9 @@ What was measured, and why there are two: docs/decisions/0007-emulated-tools.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from antiphon.core.content import Text, ToolCall, text_of
 from antiphon.core.declarations import ToolDeclaration
@@ -40,8 +41,7 @@ _UNKNOWN_WINDOW: Final = 8192
 _MOST_NESTED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """Messages to send. `schema`: what the answer must look like (None: free text). `stop`: a text that ends it."""
 
     messages: list[JsonObject]

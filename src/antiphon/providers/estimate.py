@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
@@ -28,8 +27,7 @@ _SAFETY_SHARE_PERCENT = 15
 _SMALL_ROOM_TOKENS = 32_768
 
 
-@dataclass(frozen=True, slots=True)
-class ContextTokens:
+class ContextTokens(Struct, frozen=True):
     """`usage_tokens` were reported with the message at `last_usage_index`, `trailing_tokens` are guessed behind it."""
 
     usage_tokens: int

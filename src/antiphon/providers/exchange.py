@@ -11,10 +11,9 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from antiphon.core.messages import AssistantMessage
 from antiphon.core.model import Model
@@ -181,8 +180,7 @@ _NAMES = ("raw_stop_reason", "response_id", "response_model", "diagnostics")
 """Fields of a message that a server fills."""
 
 
-@dataclass(frozen=True, slots=True)
-class _WithBody:
+class _WithBody(Struct, frozen=True):
     """A call whose body the host replaced; what it would remember or try instead was about the other body."""
 
     call: Call

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.core.failure import (
     INTERRUPTED,
@@ -37,8 +38,7 @@ class Malformed(ValueError):
         self.retryable = retryable
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorReply:
+class ErrorReply(Struct, frozen=True):
     """A refusal: status other than 2xx. `json` is the decoded body, None if it is none."""
 
     status: int

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, final
+
+from msgspec import Struct
 
 from antiphon.core.messages import Message
 from antiphon.core.model import Model
@@ -28,8 +29,7 @@ BUDGET_BYTES: Final = 64 * 1024 * 1024
 BUDGET_CONVERSATIONS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """What surrounds the items of a request. `opening`: see `history.opening_of`; `more`: what a family needs beside.
 
     `steady`: it does not depend on the messages, so that it may be used again.

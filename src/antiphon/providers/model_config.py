@@ -7,10 +7,10 @@ left out and told as one line. Source: resources specification 11.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec import structs
 
 from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject, to_wire
@@ -64,9 +64,9 @@ def _provider(id_: str, known: Provider | None, given: JsonObject, faults: list[
     keys = given.get("keys")
     if isinstance(keys, list):
         fields["keys"] = tuple(str(name) for name in keys)
-    provider = _patched(known, replace(known, **fields))
-    provider = replace(provider, models=_models(provider, given.get("models", []), faults))
-    return replace(provider, models=_overridden(provider, given.get("modelOverrides", {}), faults))
+    provider = _patched(known, structs.replace(known, **fields))
+    provider = structs.replace(provider, models=_models(provider, given.get("models", []), faults))
+    return structs.replace(provider, models=_overridden(provider, given.get("modelOverrides", {}), faults))
 
 
 def _has_api(item: Any) -> bool:
@@ -100,7 +100,7 @@ def _patched(before: Provider, after: Provider) -> Provider:
         return msgspec.convert(wire, Model)
 
     same = (before.base_url, before.headers, before.compat) == (after.base_url, after.headers, after.compat)
-    return after if same else replace(after, models=tuple(map(patch, before.models)))
+    return after if same else structs.replace(after, models=tuple(map(patch, before.models)))
 
 
 def _models(provider: Provider, given: Any, faults: list[str]) -> tuple[Model, ...]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, field, structs
 
 from antiphon.core.model import Model, Prices
 from antiphon.core.wire import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """A place to ask models. `keys`: environment variables that may hold its key, the first one set counts.
 
     `api_key` and header values come from a settings file and are unresolved: they may name variables or commands.
@@ -29,8 +27,13 @@ class Provider:
     models: tuple[Model, ...] = ()
     headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     compat: JsonObject = field(default_factory=dict[str, Any])
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
     auth_header: bool = False
+
+    def __repr__(self) -> str:
+        """All but the key, which is a secret."""
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "api_key")
+        return f"Provider({', '.join(shown)})"
 
     def model(self, id_: str) -> Model | None:
         """The model with exactly this id."""

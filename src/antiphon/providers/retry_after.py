@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
+
+from msgspec import Struct
 
 from antiphon.core.wire import JsonValue
 
 _LAST_RESORT_MS = 10 * 365 * 24 * 3600 * 1000  # an absurd wish stays a finite number
 
 
-@dataclass(frozen=True, slots=True)
-class AskedWait:
+class AskedWait(Struct, frozen=True):
     """`in_body`: the error itself says that a retry is welcome, which counts for more than a header."""
 
     ms: int

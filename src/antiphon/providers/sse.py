@@ -7,8 +7,9 @@ between two reads needs no care here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, final
+
+from msgspec import Struct
 
 MAX_EVENT_BYTES: Final = 256 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -18,8 +19,7 @@ class EventTooLarge(ValueError):
     """An event grows beyond all reason; the stream should be given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(Struct, frozen=True):
     """`name` of the `event:` line, or empty; `data` lines joined by LF."""
 
     name: str

@@ -6,9 +6,8 @@ Source: providers specification 3.2 and 3.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import text_of
 from antiphon.core.declarations import ToolDeclaration
@@ -38,8 +37,7 @@ def leading_text(message: SystemMessage) -> str:
     return clean(SystemState().apply(message).prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """Where tools that are added later begin to be declared in place (3.3).
 
     `ordinal`: how many system messages the list at the top of the request covers; `tools`: that list.

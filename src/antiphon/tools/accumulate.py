@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import os
 import threading
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from antiphon.core.wire import JsonObject
 from antiphon.tools.output import (
@@ -27,8 +28,7 @@ from antiphon.tools.spill_files import SpillFiles
 FULL_MAX_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What a model sees of an output. `text` ends with a notice if something was left out."""
 
     text: str
@@ -120,7 +120,7 @@ class Output:
             cut_by = shown.cut_by
             if cut_by is None and self.truncated:  # what is left of the end after one over-long line
                 cut_by = "bytes" if self._total_bytes > self.limits.max_bytes else "lines"
-            return replace(shown, cut_by=cut_by, total_lines=self.total_lines, total_bytes=self._total_bytes)
+            return structs.replace(shown, cut_by=cut_by, total_lines=self.total_lines, total_bytes=self._total_bytes)
 
     def shown(self) -> Shown:
         """The end of the output with a notice about the rest, as it may be shown now."""

@@ -16,7 +16,8 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 TEMPORARY = ".antiphon-{}.tmp"
 WRITE_BYTES = 1024 * 1024
@@ -28,8 +29,7 @@ def no_step(_name: str) -> None:
     """Nobody watches the steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A name in a folder. Without an open folder `name` is a whole path."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
@@ -28,8 +29,7 @@ def _inherit() -> Mapping[str, str | None]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BashOptions:
+class BashOptions(Struct, frozen=True, kw_only=True):
     """What a host may set.
 
     `shell_path` None: `/bin/bash`, else bash on the path, else sh. `command_prefix` is a line before each command.
@@ -43,8 +43,7 @@ class BashOptions:
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(frozen=True, slots=True)
-class BashTool:
+class BashTool(Struct, frozen=True):
     """Runs shell commands in the working folder of a workspace."""
 
     workspace: Workspace

@@ -7,10 +7,10 @@ accepted, because models send them: the list as JSON text, a single edit, old an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
@@ -115,8 +115,7 @@ def _clean(text: str) -> str:
     return paths.to_utf8(text).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """A change that was made."""
 
     digest: bytes

@@ -12,22 +12,21 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+from msgspec import Struct
 
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace the one place where `old` stands by `new`."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """`start` to `end` of the text with LFs become `new`; `index` says which edit it was."""
 
     start: int
@@ -134,8 +133,7 @@ def loose_text(text: str) -> str:
     return "\n".join(map(loose_line, text.split("\n")))
 
 
-@dataclass(frozen=True, slots=True)
-class LooseRange:
+class LooseRange(Struct, frozen=True):
     """A match in the strict text. `before` and `after`: parts of characters at its borders that were not matched."""
 
     start: int

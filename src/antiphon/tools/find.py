@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
@@ -81,8 +80,7 @@ def path_test(pattern: str, folder: str) -> Callable[[str], bool]:
     return lambda path: fits(os.fsencode(start + path)) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Struct, frozen=True):
     """The first fitting paths, folders with a `/` at the end; `more`: there are others."""
 
     paths: tuple[str, ...]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
+
+from msgspec import Struct
 
 MAX_ALTERNATIVES = 1_000
 
@@ -22,20 +23,17 @@ class BadGlob(ValueError):
         super().__init__(f"error parsing glob '{pattern}': {why}")
 
 
-@dataclass(frozen=True, slots=True)
-class One:
+class One(Struct, frozen=True):
     """Exactly one byte: a literal, or one of a set. `expression` is its regular expression."""
 
     expression: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
+class Star(Struct, frozen=True):
     """Any bytes but a slash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Any bytes at all; `folders`: nothing, or whole folders with the slash behind them."""
 
     folders: bool

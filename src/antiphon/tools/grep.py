@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
@@ -98,8 +97,7 @@ def grep_tool(
     return grep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Struct, frozen=True, kw_only=True):
     """The arguments of a call, understood."""
 
     pattern: Pattern
@@ -252,8 +250,7 @@ def _in_order(tree: Tree, folders: Iterable[Folder], paths: Iterable[str], last:
     return sorted((path for path in kept if place_in_walk(path) > start), key=place_in_walk)
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What is to be shown. Long lines are cut on the way in; the whole is cut at the end."""
 
     budget: Budget

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.tools.glob import NOT_SLASH, Span, Star, Token, expression_of, literal, one_of
 
@@ -19,8 +20,7 @@ _SPECIAL = re.compile(rb"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One line of an ignore file. `pattern` is without `!` and without a final slash."""
 
     pattern: bytes

@@ -11,7 +11,8 @@ import contextlib
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from antiphon.tools.ignore import IgnoreFile
 from antiphon.tools.port import Files
@@ -22,8 +23,7 @@ RuleFiles = tuple[tuple[int, IgnoreFile], ...]
 """Rule files, the nearest first, each with the length of its folder's path, slash included."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """The rules that hold for the entries of one folder."""
 
     own: RuleFiles = ()
@@ -65,11 +65,11 @@ class LevelReader:
         """The rules for the entries of a folder. `names`: what is in it, if that is known."""
         start = len(os.fsencode(folder.rstrip("/"))) + 1
         if self._has(folder, ".git", names):
-            level = replace(level, git=(), last=self._last(folder, start), in_repository=True)
+            level = structs.replace(level, git=(), last=self._last(folder, start), in_repository=True)
         if self._has(folder, ".ignore", names) and (rules := self._read(f"{folder}/.ignore")) is not None:
-            level = replace(level, own=((start, rules), *level.own))
+            level = structs.replace(level, own=((start, rules), *level.own))
         if self._has(folder, ".gitignore", names) and (rules := self._read(f"{folder}/.gitignore")) is not None:
-            level = replace(level, git=((start, rules), *level.git))
+            level = structs.replace(level, git=((start, rules), *level.git))
         return level
 
     def _has(self, folder: str, name: str, names: Collection[str] | None) -> bool:

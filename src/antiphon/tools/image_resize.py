@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from antiphon.core.wire import JsonObject
 
@@ -17,8 +16,7 @@ MAX_BASE64_BYTES = 4_718_592  # 4.5 MiB
 _QUALITIES = (85, 70, 55, 40)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLimits:
+class ImageLimits(Struct, frozen=True):
     """What a model takes at most. `max_base64_bytes` is the size of the encoded text; `jpeg_quality` is tried first."""
 
     max_width: int = MAX_PIXELS
@@ -44,8 +42,7 @@ def limits_of_model(input_limits: JsonObject | UnsetType) -> ImageLimits:
     return ImageLimits(**{name: int(n) for name, n in wanted.items() if isinstance(n, int | float) and n >= 1})
 
 
-@dataclass(frozen=True, slots=True)
-class Resized:
+class Resized(Struct, frozen=True):
     """The picture to send, and the size it had."""
 
     data: bytes

@@ -7,7 +7,8 @@ out with a note that says what is missing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.tools.image_resize import ImageLimits, Resized, base64_size, can_resize, resized, to_png
 from antiphon.tools.images import Picture, image_type, jpeg_orientation, picture, png_of_bmp
@@ -23,8 +24,7 @@ NO_LIBRARY = (
 ANIMATED = "[Image omitted: an animated PNG cannot be shown; save one frame as a picture of its own.]"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageView:
+class ImageView(Struct, frozen=True):
     """What is shown. `data` None: only the note."""
 
     note: str

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SNIFF_BYTES = 4_100
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """What the bytes say. `whole`: nothing is missing, as far as the container tells. `animated`: an animated PNG."""
 
     mime_type: str

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 CONTEXT_LINES = 4
 MARGIN_LINES = 32
 MOST_STEPS = 1_000  # beyond so many differing lines in one place, the whole place counts as changed
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Lines `old_start` to `old_end` became lines `new_start` to `new_end`; from 0, ends excluded."""
 
     old_start: int

@@ -7,14 +7,14 @@ counted, not kept. Source: tools specification, 2; pinned by conformance/tools/r
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from antiphon.tools.output import DEFAULT_LIMITS, CutBy, Limits, Truncation, head_end
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The range as it may be shown. `first`: number of its first line, from 1; `file_lines`: of the whole text.
 
     `lines_behind`: how many lines follow a range that ended before the text did.

@@ -7,10 +7,9 @@ name, so that no machine's language settings show in a transcript.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.calls import ToolResult
 from antiphon.core.content import Text
@@ -52,8 +51,7 @@ def ls_tool(workspace: Workspace, *, limits: Limits = DEFAULT_LIMITS) -> Functio
     return ls
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The first names of a folder; `more`: there are others."""
 
     names: tuple[str, ...]

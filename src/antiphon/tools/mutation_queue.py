@@ -12,9 +12,10 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct, field
 
 from antiphon.core.ports import AbortSignal
 from antiphon.tools.blocking import in_thread
@@ -28,8 +29,7 @@ OTHER_PROCESS_POLL_SECONDS = 0.02
 OTHER_PROCESS_WAIT_SECONDS = 30.0
 
 
-@dataclass(slots=True)
-class _Lines:
+class _Lines(Struct):
     """The waiting writers of one event loop: the last one that asked, and a line for each file."""
 
     last_asked: asyncio.Future[None] | None = None

@@ -6,8 +6,9 @@ character borders. Source: tools specification, 1.2; pinned by conformance/tools
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from antiphon.core.wire import JsonObject
 
@@ -20,8 +21,7 @@ CUT_MARK = "... [truncated]"
 CutBy: TypeAlias = Literal["lines", "bytes"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What is shown at most, whichever is reached first."""
 
     max_lines: int = MAX_LINES
@@ -31,8 +31,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
+class Truncation(Struct, frozen=True, kw_only=True):
     """What was kept of a text, and the size of the whole.
 
     `last_line_partial`: even the last line alone was too long, so only its end is kept. `first_line_exceeds`: the first

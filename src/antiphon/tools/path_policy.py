@@ -26,7 +26,8 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from antiphon.errors import ConfigurationError
 from antiphon.tools.atomic import Place, Step, no_step, replace_file
@@ -49,8 +50,7 @@ _CHANGED_TRIES = 3
 _VIRTUAL_SYSTEMS = ("/proc", "/sys", "/dev")
 
 
-@dataclass(frozen=True, slots=True)
-class PathPolicy:
+class PathPolicy(Struct, frozen=True):
     """Which folders tools may use. `writable` ones may be read as well; `readable` ones may only be read.
 
     `hidden`: names that are neither read nor written, wherever they stand in a path. `protected`: names that may be
@@ -64,8 +64,7 @@ class PathPolicy:
     hard_links: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
+class _Root(Struct, frozen=True):
     real: str
     folder: int
     writable: bool

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Hashable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from antiphon.core.hooks import BeforeDecision, BeforeHook, BeforeToolCall
 from antiphon.core.ports import AbortSignal
@@ -22,8 +23,7 @@ _COMMANDS = frozenset({"bash", "powershell"})
 Answer: TypeAlias = Literal["yes", "always", "no"]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What a person is asked. `subject`: the path, the command, or else the arguments as JSON."""
 
     kind: Literal["write", "command", "call"]

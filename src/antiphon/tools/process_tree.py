@@ -14,6 +14,8 @@ sandbox with its own process namespace holds even that one.
 
 A number alone never identifies a process, since numbers are used again: the time of its start belongs to it.
 Without `/proc` (not Linux) only the group itself is known.
+
+The guard runs this file as a script without installed packages: it imports the standard library only.
 """
 
 from __future__ import annotations

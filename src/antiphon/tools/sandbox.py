@@ -26,11 +26,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.core.ports import AbortSignal
@@ -93,8 +93,7 @@ def _folders(folder: str, writable: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(each) for each in (folder, tempfile.gettempdir(), *writable)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fenced:
+class _Fenced(Struct, frozen=True):
     """Hands commands on behind a fence."""
 
     inner: Processes
@@ -113,8 +112,7 @@ def _check_folder(folder: str) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bubblewrap:
+class _Bubblewrap(Struct, frozen=True):
     program: str
     word: str
     folders: tuple[str, ...]
@@ -147,8 +145,7 @@ def _rights() -> tuple[str, ...]:
     return ("--cap-drop", "ALL", *kept, *closed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Landlock:
+class _Landlock(Struct, frozen=True):
     folders: tuple[str, ...]
 
     def __call__(self, command: Command) -> Command:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from antiphon.tools.port import ByteReader
 from antiphon.tools.regex import Pattern
@@ -25,8 +26,7 @@ _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line to show; broken bytes are surrogates."""
 
     number: int
@@ -34,16 +34,14 @@ class Line:
     is_match: bool
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """How many matches are still wanted, over all files. `more`: at least one beyond them was seen."""
 
     left: int
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _LongLine:
+class _LongLine(Struct, frozen=True):
     """The beginning of a line that is too long to hold, and whether it matches."""
 
     text: str
@@ -80,8 +78,7 @@ def _lines(reader: ByteReader, head: bytes, search: _Search, any_bytes: bool) ->
             return
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     pattern: Pattern
     budget: Budget
     stopped: Callable[[], bool]

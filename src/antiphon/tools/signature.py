@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
 
 from antiphon.core.wire import JsonObject, encode
 from antiphon.tools.docstring import split_docstring
@@ -27,8 +28,7 @@ Convert = Callable[[Any], Any]
 _PLAIN = (str, bool, float, type(None), Any, object)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One argument. `wire` is its name for the model; `convert` None: the checked JSON value is what the code wants."""
 
     name: str
@@ -38,8 +38,7 @@ class Parameter:
     convert: Convert | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What a function says about itself. `takes_rest`: it accepts arguments that it does not name."""
 
     parameters: tuple[Parameter, ...]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import final
 
@@ -33,8 +32,7 @@ Override = Callable[[bytes, bool], bool | None]
 """What goes before all ignore rules: relative path and "is a folder" → keep, leave out, or nothing said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkRules:
+class WalkRules(Struct, frozen=True, kw_only=True):
     """`git_everywhere`: `.gitignore` counts outside repositories too. `home`: where the user's excludes are found."""
 
     git_everywhere: bool = False
@@ -42,8 +40,7 @@ class WalkRules:
     override: Override | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A folder of a tree. `prefix` goes before its names: empty, or its relative path with a `/`."""
 
     prefix: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import partial
 from typing import cast, final
 
@@ -85,8 +84,7 @@ class _Wish(Struct, frozen=True):
         return _Plan(self, state)
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(Struct, frozen=True):
     """The parts of a frame. With threads `settings` is what they are recognised by, and `creating` opens a new one."""
 
     fields: JsonObject

@@ -7,10 +7,9 @@ together here. Source: provider specification, 4.6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.model import Model
 from antiphon.core.wire import JsonObject
@@ -38,8 +37,7 @@ EFFORTS: dict[str, str] = {"minimal": "low", "low": "low", "medium": "medium"}
 MIN_ANSWER_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Thinking:
+class Thinking(Struct, frozen=True):
     """How hard to think: the `thinking` member, the effort word, and the cap on the answer that goes with them.
 
     `marks`: the effort is told by markers between the messages, so that a change of effort leaves the prefix as it is.

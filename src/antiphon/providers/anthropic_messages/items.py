@@ -6,10 +6,9 @@ those messages: they go right before the next answer, or at the end. Source: pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.declarations import ToolDeclaration
@@ -22,8 +21,7 @@ from antiphon.providers.system_text import text_in_place
 from antiphon.providers.wire_json import clean
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRules:
+class ItemRules(Struct, frozen=True):
     """What the items depend on beside the messages. Equal rules, equal items."""
 
     api: str

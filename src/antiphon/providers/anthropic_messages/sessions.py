@@ -8,10 +8,9 @@ the items without their cache marks. Source: provider specification, 4.6 (thread
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.messages import AssistantMessage, calls_of
 from antiphon.core.model import Model
@@ -34,8 +33,7 @@ _STRICT_LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """What the server holds: the settings it was asked with, and all items up to its answer `message_id`."""
 
     settings: bytes

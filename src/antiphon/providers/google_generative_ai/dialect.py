@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.core.model import Model
 
@@ -19,8 +20,7 @@ _FIRST_WITH_IDS = 3
 _FIRST_ALL_LEVELS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class GeminiDialect:
+class GeminiDialect(Struct, frozen=True):
     """Flags of one model. Equal values mean equal requests."""
 
     call_ids: bool

@@ -7,10 +7,9 @@ else into user turns behind the run. Source: provider specification, 4.5 and 12,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import cast, final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
@@ -22,8 +21,7 @@ from antiphon.providers.wire_json import clean
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRules:
+class ItemRules(Struct, frozen=True):
     """What the items depend on beside the messages. Equal rules, equal items."""
 
     dialect: GeminiDialect

@@ -17,10 +17,11 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast, final
+
+from msgspec import Struct
 
 from antiphon.core.wire import JsonObject
 from antiphon.errors import ProviderError
@@ -35,8 +36,7 @@ _EXIT_SECONDS: Final = 5.0
 _ADVICE: Final = f"Install it ({HOW_TO_INSTALL}), or set ANTIPHON_LOCAL_MODEL to a GGUF file."
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Why there is no answer, or no more of it."""
 
     text: str

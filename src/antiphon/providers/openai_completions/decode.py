@@ -7,8 +7,9 @@ comes. Servers differ in everything else, so each field is looked at on its own 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast, final
+
+from msgspec import Struct
 
 from antiphon.core.messages import StopReason
 from antiphon.core.model import Model
@@ -36,8 +37,7 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 
 
-@dataclass(slots=True)
-class _StreamedCall:
+class _StreamedCall(Struct):
     """A call as it streams. `custom`: its free text input, if it is a call of a grammar tool."""
 
     block: GrowingCall

@@ -6,8 +6,9 @@ Every format is a function from a `Thought` to body fields. Source: providers sp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from antiphon.core.model import Model, ThinkingLevel
 from antiphon.core.wire import JsonObject
@@ -18,8 +19,7 @@ DEFAULT_BUDGETS: Final[Mapping[str, int]] = {"minimal": 1024, "low": 2048, "medi
 ANSWER_ROOM_TOKENS: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Struct, frozen=True):
     """How hard a reasoning model should think. `level` None: not at all."""
 
     model: Model

@@ -7,10 +7,9 @@ The final item wins over its deltas. Item types that are no text, reasoning or c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.messages import StopReason
 from antiphon.core.model import Model
@@ -29,8 +28,7 @@ PART_END: Final = "\n\n"
 _STOPS: Final = ("completed", "queued", "in_progress", "")
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(Struct):
     """An output item: its block, and what is particular to its kind. `done`: its final form has come."""
 
     block: GrowingText | GrowingThinking | GrowingCall

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, cast, final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from antiphon.core.content import Content, Image, Text, Thinking, ToolCall, text_of
 from antiphon.core.messages import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
@@ -31,8 +30,7 @@ from antiphon.providers.wire_json import clean
 MAX_ITEM_ID: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
+class Placing(Struct, frozen=True):
     """How in-place system messages tell about tools.
 
     `changes`: every system message declares its tools in place. `additions_after`: those after this many declare the

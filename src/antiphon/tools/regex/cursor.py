@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from antiphon.tools.regex.syntax import BadPattern
 
 MAX_DEPTH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(Struct, frozen=True):
     """`spaced`: blanks and comments in the pattern mean nothing."""
 
     ignore_case: bool = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from antiphon.tools.regex.charset import ANY, CharSet
 from antiphon.tools.regex.syntax import NOTHING, Choice, Look, Node, One, Repeat, Sequence
@@ -50,8 +51,7 @@ def _trimmed(node: Node, *, first: bool) -> Node:
             return node
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """A text that every matching line contains; `any_case`: in lower case, if the line is lowered (ASCII lines)."""
 
     text: str
@@ -95,8 +95,7 @@ def _certain_char(node: Node) -> Needed | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """How many steps a backtracking engine takes at worst: `weight * length ** exponent`; exponent None: far more.
 
     `is_text`: the pattern is a plain text, and finding it is all there is to do.
@@ -125,8 +124,7 @@ def outline(node: Node) -> Outline:
 _TOO_MANY = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Worst:
+class _Worst(Struct, frozen=True):
     """Loops without a bound; how many of them can share what they take with what follows; ways through the rest."""
 
     loops: int = 0

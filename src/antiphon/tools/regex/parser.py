@@ -7,7 +7,8 @@ never matches across lines, so the line feed is in no set.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec import structs
 
 from antiphon.tools.regex.charset import ANY, NEWLINE, CharSet, of_chars
 from antiphon.tools.regex.cursor import MAX_DEPTH, Flags
@@ -112,9 +113,9 @@ class _Parser(SetParser):
                 case "-":
                     on = False
                 case "i":
-                    flags = replace(flags, ignore_case=on)
+                    flags = structs.replace(flags, ignore_case=on)
                 case "x":
-                    flags = replace(flags, spaced=on)
+                    flags = structs.replace(flags, spaced=on)
                 case "u" if not on:
                     raise self.fault("matching bytes instead of characters, (?-u), is not supported")
                 case "m" | "s" | "U" | "u" | "R":

@@ -5,8 +5,9 @@ Only whether a line matches is of interest, not where or what a group holds; so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from antiphon.tools.regex.charset import CharSet
 
@@ -19,36 +20,31 @@ class BadPattern(ValueError):
     """A pattern that means nothing, or that this engine does not offer; the text says what is wrong and where."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class One:
+class One(Struct, frozen=True, eq=False):
     """One character of a set."""
 
     members: CharSet
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class Look(Struct, frozen=True, eq=False):
     """A condition on what stands before and after this place."""
 
     kind: LookKind
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """One after the other; the empty sequence matches the empty text."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Choice(Struct, frozen=True, eq=False):
     """Any of several."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class Repeat(Struct, frozen=True, eq=False):
     """At least `least` times, at most `most` times; None: any number."""
 
     item: Node
