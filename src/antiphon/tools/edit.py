@@ -19,7 +19,6 @@ from antiphon.tools import paths
 from antiphon.tools.define import FunctionTool, ToolContext, tool
 from antiphon.tools.edit_details import describe
 from antiphon.tools.edit_match import Edit, EditRefused, Original, plan, unify
-from antiphon.tools.edit_nearest import explain_missing
 from antiphon.tools.faults import OperationAborted, PathRefused, ToolFault, fault_code, refuse
 from antiphon.tools.port import Commit, Files, Workspace
 from antiphon.tools.read_log import ReadLog, digest
@@ -191,4 +190,6 @@ def _chunks(files: Files, path: str) -> Iterator[bytes]:
 def _refusal_text(refusal: EditRefused, original: Original, nearest: bool) -> str:
     if refusal.missing is None or not nearest:
         return str(refusal)
+    from antiphon.tools.edit_nearest import explain_missing  # with difflib, for a text that is not there
+
     return f"{refusal}\n\n{explain_missing(original.text, unify(refusal.missing.old))}"

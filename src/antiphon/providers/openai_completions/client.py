@@ -11,7 +11,6 @@ from antiphon.providers.dialects import chat_dialect
 from antiphon.providers.exchange import Call, SimpleCall, converse, now_ms
 from antiphon.providers.frames import HistoryCache
 from antiphon.providers.openai_completions.decode import ChatDecoder
-from antiphon.providers.openai_completions.emulated import emulated_call
 from antiphon.providers.openai_completions.encode import encode
 from antiphon.providers.options import CallOptions
 
@@ -33,6 +32,9 @@ class OpenAICompletions:
             RequestRefused: it cannot be encoded.
         """
         if chat_dialect(request.model).emulated_tools:
+            # loaded here because few models need it
+            from antiphon.providers.openai_completions.emulated import emulated_call
+
             return emulated_call(request, options)
         encoded, custom_arguments = encode(request, options, self._histories)
         return SimpleCall(encoded, ChatDecoder(request.model, now_ms(), custom_arguments))
