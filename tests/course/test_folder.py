@@ -59,6 +59,20 @@ def test_the_skeleton_declares_the_public_surface_and_leaves_five_steps_open(tmp
     assert skeleton.count("raise NotImplementedError(") == 5
 
 
+def test_the_answer_has_the_public_surface_of_the_skeleton() -> None:
+    """A program that uses the file of a learner works with the answer in its place."""
+    surfaces = [_surface(files_of(LOOP, "en", solved=solved)["my_agent/agent_loop.py"]) for solved in (False, True)]
+
+    assert surfaces[0] == surfaces[1] != []
+
+
+def _surface(text: str) -> list[str]:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []
+
+
 @pytest.mark.requirement("S0-46", "S0-58")
 @every_chapter
 def test_injected_tests_never_sleep_and_those_of_the_loop_touch_no_file(number: str) -> None:

@@ -85,8 +85,8 @@ def test_a_loop_with_two_steps_done(
     assert told.startswith("warning: these tests are not the ones that were put here: tests/test_step_5_cancel")
     lines = {words[2]: words[3] for words in map(str.split, told.split("\n")) if words[:1] == ["step"]}
     assert lines["plain_stop"] == lines["single_tool"] == "right"
-    assert lines["non_executing_end"] == "open"
-    assert lines["parallel_tools"] == lines["cancel_and_limit"] == "wrong"
+    assert lines["non_executing_end"] == lines["cancel_and_limit"] == "open"
+    assert lines["parallel_tools"] == "wrong"
     assert "next: non_executing_end" in told
     assert "saboteurs caught" in told
     assert "waiting until more is written: " in told
@@ -112,7 +112,7 @@ def test_sabotage_of_an_open_file_says_that_nothing_can_be_said(
 
     told = capsys.readouterr().out.split("\n")
     assert told[1:3] == [
-        "  40 tests fail without it, too",
+        "  46 tests fail without it, too",
         "nothing can be said yet: test_non_executing_end_length_with_calls has to pass before it can catch anything",
     ]
 
@@ -126,6 +126,15 @@ def test_no_saboteur_breaks_only_a_test_of_an_earlier_step(tmp_path: Path, name:
     saboteur = next(s for s in SABOTEURS["07"] if s.name == name)
 
     assert saboteur.caught_by in failing(runs)
+
+
+@pytest.mark.slow
+def test_the_saboteur_of_doubled_ids_breaks_nothing_else(tmp_path: Path) -> None:
+    make_folder(CHAPTERS["07"], tmp_path / "folder", "en", solved=True)
+
+    noticed = failing(run_tests(tmp_path / "folder", sabotage="runs-duplicates"))
+
+    assert noticed == {"test_duplicate_id_is_never_executed_twice", "test_duplicate_id_has_a_result_at_every_position"}
 
 
 def failing(runs: list[TestRun]) -> set[str]:

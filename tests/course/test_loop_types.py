@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from antiphon.course.loop_types import (
     AgentContext,
     AgentLoopOptions,
     AssistantEvent,
+    LoopEvent,
+    Teller,
     ToolEnd,
     ToolProgress,
     ToolStart,
@@ -79,6 +82,29 @@ def test_events_have_the_names_of_the_course_on_the_wire() -> None:
     ]
     assert wire[2] == {"type": "tool_progress", "callId": "a", "progress": "half"}
     assert wire[4] == {"type": "turn_end", "reason": "maxSteps"}
+
+
+async def test_events_that_are_told_at_once_reach_a_slow_listener_one_by_one() -> None:
+    heard: list[str] = []
+    gate = asyncio.Event()
+
+    async def listen(event: LoopEvent) -> None:
+        assert isinstance(event, ToolProgress)
+        heard.append(f"begins {event.call_id}")
+        await gate.wait()
+        heard.append(f"ends {event.call_id}")
+
+    teller = Teller(listen)
+    async with asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(teller.tell(ToolProgress(call_id=name, progress=1)))
+        while not heard:
+            await asyncio.sleep(0)
+        assert heard == ["begins a"]
+        gate.set()
+
+    assert heard == ["begins a", "ends a", "begins b", "ends b", "begins c", "ends c"]
+    assert teller.faults == []
 
 
 @pytest.mark.requirement("S0-35", "S0-36")

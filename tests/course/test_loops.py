@@ -56,6 +56,28 @@ def results_of(played: Played) -> list[ToolResultMessage]:
     return [message for message in played.result.messages if isinstance(message, ToolResultMessage)]
 
 
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("word", ["stop", "deferred"])
+async def test_the_error_names_the_stop_reason_that_contradicts_its_calls(name: str, word: str) -> None:
+    played = await play(LOOPS[name], Case(word, "one call", "never", None))
+
+    assert played.result is not None
+    assert played.result.error == f"the answer ended with {word} although it asks for tools"
+
+
+@pytest.mark.parametrize("name", LOOPS)
+async def test_an_abort_while_the_model_answers_changes_the_rows_that_say_error(name: str) -> None:
+    """And no other row: an answer that is good, or cut off, ends as it always does."""
+    for (word, asks), row in DECISIONS.items():
+        played = await play(
+            LOOPS[name], Case(word, "two calls" if asks else "no call", "while the model answers", None)
+        )
+        result = played.result
+        assert result is not None
+        assert result.reason == ("aborted" if row.ends in ("error", None) else row.ends), (word, asks)
+        assert (result.error, result.steps, played.executed) == (None, 1, []), (word, asks)
+
+
 @pytest.mark.requirement("S0-9", "S0-10", "S0-11", "S0-42", "X2")
 @pytest.mark.parametrize("name", LOOPS)
 async def test_the_three_promises_hold_in_every_case(name: str) -> None:

@@ -206,7 +206,7 @@ def _error_in(messages: list[Message]) -> str:
         return answer.error_message or "the model failed"
     if answer.stop_reason == "toolUse":
         return "the answer ended with toolUse and asks for no tool"
-    return "the answer ended with stop although it asks for tools"
+    return f"the answer ended with {answer.stop_reason} although it asks for tools"
 
 
 def shadow_of(answer: AssistantMessage) -> ResponseEvent:

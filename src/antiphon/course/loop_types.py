@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class ToolProgress(LoopEventBase, frozen=True, kw_only=True, gc=False, tag="tool
 
 @final
 class ToolEnd(LoopEventBase, frozen=True, kw_only=True, gc=False, tag="tool_end"):
-    """A call is over. These events come in order of completion."""
+    """A call is over. These events come in order of completion, one per `ToolStart`; a skipped call has neither."""
 
     type: ClassVar[Literal["tool_end"]] = "tool_end"
     call_id: str
@@ -99,7 +100,8 @@ class AgentContext:
 class AgentLoopOptions:
     """Everything about one run. `max_steps` bounds the requests to the model; None: as many as it takes.
 
-    `emit` is told every event, in order, and awaited if it is asynchronous. If it fails, the run goes on.
+    `emit` is told every event, in order, and awaited if it is asynchronous: the next event waits until it is done with
+    this one. If it fails, the run goes on.
 
     Raises:
         MisuseError: an option that no loop can work with; the text names it.
@@ -130,8 +132,8 @@ class AgentLoopOptions:
 class AgentRunResult:
     """How a run ended. `messages` is the whole transcript, `new_messages` what this run has added to it.
 
-    `steps` counts the requests that were made. `error` says in words what went wrong if `reason` is `error`. `faults`
-    holds what `emit` has raised.
+    `steps` counts the requests that were made. `error` says in words what went wrong if `reason` is `error`; else it is
+    None. `faults` holds what `emit` has raised.
     """
 
     messages: tuple[Message, ...]
@@ -147,22 +149,28 @@ class AgentRunResult:
 
 @final
 class Teller:
-    """Tells events, one after the other. What `emit` raises is kept in `faults`: an observer does not steer the run."""
+    """Tells events, one after the other. What `emit` raises is kept in `faults`: an observer does not steer the run.
+
+    Several tasks may tell at once. Their events wait for each other, first come, first told, so that an asynchronous
+    `emit` is never called while it is still busy with an earlier event.
+    """
 
     def __init__(self, emit: Emit | None) -> None:
         self._emit = emit
+        self._telling = asyncio.Lock()
         self.faults: list[Exception] = []
 
     async def tell(self, event: LoopEvent) -> None:
         """Tell one event, and wait for it if `emit` is asynchronous."""
         if self._emit is None:
             return
-        try:
-            waiting = self._emit(event)
-            if inspect.isawaitable(waiting):
-                await waiting
-        except Exception as error:  # noqa: BLE001 - the border to an observer
-            self.faults.append(error)
+        async with self._telling:
+            try:
+                waiting = self._emit(event)
+                if inspect.isawaitable(waiting):
+                    await waiting
+            except Exception as error:  # noqa: BLE001 - the border to an observer
+                self.faults.append(error)
 
 
 FINAL = ("stop", "deferred", "toolUse", "length", "error", "aborted")

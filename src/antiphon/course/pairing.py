@@ -28,6 +28,10 @@ def paired(call: ToolCall, result: object) -> ToolResultMessage:
 
 
 def cancelled_from_outside() -> bool:
-    """In an `except CancelledError`: was this task cancelled, or did a tool raise the exception of its own?"""
+    """In an `except CancelledError`: was this task cancelled, or did a tool raise the exception of its own?
+
+    Cancelled from outside means that nobody wants the task any more: raise it again. Else it is a fault like any other,
+    although no `except Exception` sees it.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

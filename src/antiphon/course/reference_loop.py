@@ -14,10 +14,12 @@ from typing import Any
 from antiphon.core.content import Text, ToolCall
 from antiphon.core.messages import AssistantMessage, Message, ToolResultMessage, calls_of
 from antiphon.course.loop_types import (
+    AgentContext,
     AgentLoopOptions,
     AgentRunResult,
     AssistantEvent,
     EndReason,
+    LoopEvent,
     ModelEvent,
     SkipReason,
     Teller,
@@ -31,11 +33,26 @@ from antiphon.course.loop_types import (
 from antiphon.course.pairing import cancelled_from_outside, error_result, fault_text, paired
 from antiphon.course.ports import ModelRequest
 
+__all__ = [
+    "AgentContext",
+    "AgentLoopOptions",
+    "AgentRunResult",
+    "AssistantEvent",
+    "LoopEvent",
+    "ModelEvent",
+    "ToolEnd",
+    "ToolProgress",
+    "ToolStart",
+    "TurnEnd",
+    "run_agent_loop",
+    "skipped_call",
+]
+
 SKIPPED: dict[SkipReason, str] = {
     "length": "the answer was truncated by the output limit, so the arguments may be incomplete",
     "error": "the answer that asked for it failed",
     "aborted": "the run was aborted",
-    "unexpected-stop": "the answer ended with stop although it asked for tools",
+    "unexpected-stop": "the answer said that it was over although it asked for tools",
     "duplicate-id": "an earlier call of the same answer has the same id",
 }
 
@@ -102,7 +119,7 @@ async def answer_calls(
             return failed, (answer.error_message or "the model failed") if failed == "error" else None
         case _ if calls:
             messages += [skipped_call(call, "unexpected-stop") for call in calls]
-            return "error", "the answer ended with stop although it asks for tools"
+            return "error", f"the answer ended with {answer.stop_reason} although it asks for tools"
         case _:
             return "stop", None
 

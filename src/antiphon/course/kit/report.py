@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from antiphon.course.kit.chapters import CHAPTERS, Chapter, Language, Words
 from antiphon.course.kit.running import TestRun
-from antiphon.course.kit.verdict import SaboteurVerdict, StepVerdict, Verdict
+from antiphon.course.kit.verdict import StepVerdict, Verdict
 from antiphon.course.saboteurs import SABOTEURS, Saboteur
 
 STATES = {"right": Words("right", "正确"), "wrong": Words("wrong", "有错"), "open": Words("open", "未完成")}
 STEP = Words("step {number}", "第 {number} 步")
 OPTIONAL = Words("optional", "选做")
+NOT_DONE = Words("not done (optional)", "没有做（选做）")
 TESTS = Words("{count} tests", "{count} 个测试")
 CHANGED = Words(
     "warning: these tests are not the ones that were put here: {files}. A verdict by them proves nothing.",
@@ -20,6 +21,9 @@ CHANGED = Words(
 ALIKE = Words("... and {count} more that say the same", "……还有 {count} 个说的是同一件事")
 CAUGHT = Words("{caught} of {all} saboteurs caught", "{all} 个破坏者，抓住了 {caught} 个")
 WAITING = Words("waiting until more is written: {count}", "{count} 个在等待：还有内容没有写完")
+WAITING_FOR_OPTIONAL = Words(
+    "waiting for the optional part, if you like to do it: {count}", "{count} 个在等待选做部分，想做再做"
+)
 MISSED = Words("missed: {name} ({promise}); {test} did not notice", "漏掉：{name}（{promise}）；{test} 没有发现")
 FINISHED = Words("chapter {number} is finished", "第 {number} 章已完成")
 NEXT = Words("next: {group}, python -m pytest -k {group}", "下一步：{group}，python -m pytest -k {group}")
@@ -44,7 +48,7 @@ def verdict_lines(chapter: Chapter, verdict: Verdict, changed: Sequence[str], la
         yield _step_line(step, language)
         if step is following or (following is None and step.failed):
             yield from _failures(step.failed, language)
-    yield from _saboteur_lines(verdict.saboteurs, language)
+    yield from _saboteur_lines(verdict, language)
     if verdict.finished:
         yield FINISHED.said(language).format(number=chapter.number)
     elif following is not None:
@@ -55,7 +59,8 @@ def _step_line(verdict: StepVerdict, language: Language) -> str:
     step = verdict.step
     name = OPTIONAL.said(language) if step.number is None else STEP.said(language).format(number=step.number)
     tests = TESTS.said(language).format(count=verdict.tests)
-    state = STATES[verdict.state].said(language)
+    done = verdict.state == "right" or step.number is not None
+    state = (STATES[verdict.state] if done else NOT_DONE).said(language)
     return f"{name:<9} {step.group:<19} {state:<6} {step.title.said(language)} ({tests})"
 
 
@@ -74,11 +79,13 @@ def _failure(run: TestRun) -> str:
     return f"{run.test}: {run.said}"
 
 
-def _saboteur_lines(verdicts: Sequence[SaboteurVerdict], language: Language) -> Iterator[str]:
+def _saboteur_lines(all_of_them: Verdict, language: Language) -> Iterator[str]:
+    verdicts = all_of_them.saboteurs
     fates = [verdict.fate for verdict in verdicts]
     yield CAUGHT.said(language).format(caught=fates.count("caught"), all=len(fates))
     if "waiting" in fates:
-        yield WAITING.said(language).format(count=fates.count("waiting"))
+        words = WAITING if all_of_them.following is not None else WAITING_FOR_OPTIONAL
+        yield words.said(language).format(count=fates.count("waiting"))
     for verdict in verdicts:
         if verdict.fate == "missed":
             s = verdict.saboteur

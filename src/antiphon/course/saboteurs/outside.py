@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -95,9 +96,11 @@ def listening(run: Run, change: Callable[[Any], Sequence[Any]]) -> Run:
     """A loop whose events reach its listener changed: each one becomes none, one or several."""
 
     async def run_listening(options: Any) -> Any:
-        def emit(event: Any) -> None:
+        async def emit(event: Any) -> None:
             for told in change(event):
-                options.emit(told)
+                waiting = options.emit(told)
+                if inspect.isawaitable(waiting):
+                    await waiting
 
         return await run(replace(options, emit=emit))
 
