@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Any
 
 from docs.writing.markdown import code, fence, table
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from antiphon.providers.catalog import builtin
 from antiphon.providers.dialects import SERVERS, AnthropicDialect, ChatDialect, ResponsesDialect, camel
@@ -79,7 +80,7 @@ def _row(provider: Provider) -> tuple[str, ...]:
 
 
 def _default(item: Any) -> str:
-    value = item.default_factory() if item.default is MISSING else item.default
+    value = item.default_factory() if item.default is NODEFAULT else item.default
     if value is None or value == () or value == {}:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
