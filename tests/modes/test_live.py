@@ -15,7 +15,7 @@ import pytest
 from tests.modes.children import NOTHING, Child, Place, served, started
 from tests.providers.fake_server import Answer, Break, Refuse
 
-from antiphon.modes.live import printable
+from antiphon.modes.output import printable
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -101,8 +101,16 @@ async def test_a_model_cannot_drive_the_terminal(place: Place) -> None:
     assert terminal.data == b"a]0;titleb[2Jcde\n"
 
 
+async def test_the_name_of_a_tool_stays_one_line_without_control_characters(place: Place) -> None:
+    script = [Answer(calls=(("no\x1b[31m\ntool", {}),)), Answer(text="Done")]
+    async with served(place, *script), seen(place, "-p", "hi") as (_, child):
+        done = await child.done()
+    assert "→ no [31m tool {}\n" in done.err
+
+
 @pytest.mark.parametrize(
-    ("text", "shown"), [("a\tb\nc", "a\tb\nc"), ("\x00\x1b\x7f\x85\x9b", ""), ("中\u200b文", "中\u200b文")]
+    ("text", "shown"),
+    [("a\tb\nc", "a\tb\nc"), ("\x00\x1b\x7f\x85\x9b", ""), ("中\u200b文", "中\u200b文"), ("a\u202eb\u2066c", "abc")],
 )
 def test_what_is_printable(text: str, shown: str) -> None:
     assert printable(text) == shown

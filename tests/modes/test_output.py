@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import pty
 import subprocess
 import sys
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,26 @@ def drained(reading: int) -> bytes:
     except BlockingIOError:
         pass
     return b"".join(parts)
+
+
+def test_a_terminal_gets_no_control_characters() -> None:
+    """Names in sessions, settings and folders are the words of others."""
+    hostile = "a\x1b]0;title\x07b\x9bc\u202ed\n"
+    mine, theirs = pty.openpty()
+    tty.setraw(theirs)
+    output = Output(theirs, theirs)
+    output.text(hostile)
+    output.say(hostile)
+    output.dim(hostile)
+    assert os.read(mine, 4096) == b"a]0;titlebcd\n" * 2 + b"\x1b[2ma]0;titlebcd\n\x1b[0m"
+    os.close(theirs)
+    os.close(mine)
+
+
+def test_a_pipe_gets_what_was_said(pipe: Pipe) -> None:
+    Output(pipe.writing, pipe.writing).text("a\x1bb")
+    Output(pipe.writing, pipe.writing).dim("c\x1bd")
+    assert drained(pipe.reading) == b"a\x1bbc\x1bd"
 
 
 async def test_what_fits_is_written_at_once(pipe: Pipe) -> None:

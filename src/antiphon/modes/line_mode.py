@@ -15,8 +15,8 @@ from typing import final
 from antiphon import __version__
 from antiphon.errors import AntiphonError
 from antiphon.modes.line_commands import Leave, Place, carry_out, is_known
-from antiphon.modes.live import LiveView, printable
-from antiphon.modes.output import Output, OutputFailed
+from antiphon.modes.live import LiveView
+from antiphon.modes.output import Output, OutputFailed, printable
 from antiphon.modes.print_mode import NOBODY_READS, report
 from antiphon.modes.start import House
 from antiphon.modes.telling import guarded

@@ -23,7 +23,7 @@ from antiphon.core.session_events import (
     SessionEvent,
 )
 from antiphon.core.wire import encode
-from antiphon.modes.output import Output, as_bytes, one_line
+from antiphon.modes.output import Output, as_bytes, one_line, printable
 
 SHOWN_UNITS = 160
 
@@ -50,7 +50,7 @@ class LiveView:
             case MessageEnd():
                 self._ended(event)
             case ToolExecutionStart():
-                self._note(f"→ {event.tool_name} {_short(event.args)}")
+                self._note(f"→ {one_line(event.tool_name)} {_short(event.args)}")
             case ToolExecutionUpdate():
                 self._progress(event)
             case ToolExecutionEnd():
@@ -61,7 +61,7 @@ class LiveView:
             case CompactionStart():
                 self._note("… making the conversation shorter")
             case ApprovalRequested():
-                self._note(f"? {event.tool_name} waits for a person's answer")
+                self._note(f"? {one_line(event.tool_name)} waits for a person's answer")
             case ExtensionError():
                 self._note(f"! {_cut(one_line(event.error))} ({event.extension_path})")
             case _:
@@ -73,7 +73,7 @@ class LiveView:
             self._write(printable(event.delta))
         elif type(event) is ThinkingDelta and self._output.err_is_terminal:
             self._flush()
-            self._output.say(f"\x1b[2m{printable(event.delta)}\x1b[0m")
+            self._output.dim(event.delta)
             self._open = True
 
     def _ended(self, event: MessageEnd) -> None:
@@ -102,18 +102,13 @@ class LiveView:
     def _note(self, text: str) -> None:
         self._close_line()
         self._flush()
-        styled = f"\x1b[2m{text}\x1b[0m" if self._output.err_is_terminal else text
-        self._output.say(styled + "\n")
+        self._output.dim(text)
+        self._output.say("\n")
 
     def _close_line(self) -> None:
         if self._open:
             self._write("\n")
             self._open = False
-
-
-def printable(text: str) -> str:
-    """The text without control characters, so that a model cannot drive the terminal."""
-    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
 
 
 def _short(arguments: Any) -> str:

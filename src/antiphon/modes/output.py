@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable
 
+_UNSEEN = dict.fromkeys(
+    {*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {ord("\n"), ord("\t")}
+)
+"""Control characters, and those that turn the direction of what follows: a command would not be what one reads."""
+
 PIECE_BYTES = 4096  # as much as a pipe takes at once if it says that it is writable
 
 
@@ -63,8 +68,8 @@ class Output:
             raise self._failed(error) from error
 
     def text(self, text: str) -> None:
-        """Text to standard output, now."""
-        self.write(as_bytes(text))
+        """Text to standard output, now. A terminal gets no control characters: sessions and files name things."""
+        self.write(as_bytes(printable(text) if self.out_is_terminal else text))
 
     def offer(self, data: bytes) -> Awaitable[None] | None:
         """To standard output, behind everything before it. Gives what is left to wait for, if the reader is slow.
@@ -160,7 +165,14 @@ class Output:
     # -- standard error
 
     def say(self, text: str) -> None:
-        """Words for a person, to standard error; if even that is gone, nowhere."""
+        """Words for a person, to standard error; if even that is gone, nowhere. Control characters as in `text`."""
+        self._say(printable(text) if self.err_is_terminal else text)
+
+    def dim(self, text: str) -> None:
+        """The same in a pale colour, where there are colours."""
+        self._say(f"\x1b[2m{printable(text)}\x1b[0m" if self.err_is_terminal else text)
+
+    def _say(self, text: str) -> None:
         if not self._err_open:
             return
         try:
@@ -207,6 +219,11 @@ def take_over() -> Output:
     os.dup2(2, 1)
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     return Output(private, 2)
+
+
+def printable(text: str) -> str:
+    """The text without characters that drive a terminal, so that no model, file or session can."""
+    return text.translate(_UNSEEN)
 
 
 def one_line(text: str) -> str:

@@ -32,6 +32,7 @@ class Words(argparse.ArgumentParser):
     def print_help(self, file: object = None) -> None:
         del file
         assert Words.output is not None
+        self.color = False  # Python 3.14 would colour it: what we write to a terminal has no control characters
         Words.output.text(self.format_help())
 
 
