@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec import UNSET, structs
@@ -68,6 +70,41 @@ async def _swallows_cancellation(executor: Any, call: ToolCall, given: dict[str,
         return None
 
 
+def _lets_cancellations_out(module: Any) -> Mapping[str, Any]:
+    """A `CancelledError` that a tool raises itself ends the executor."""
+
+    def make(tools: Any) -> Any:
+        raised: list[asyncio.CancelledError] = []
+
+        def find(name: str) -> Any:
+            tool = tools.find(name)
+            if tool is None or not inspect.iscoroutinefunction(tool.execute):
+                return tool
+
+            async def execute(*given: Any) -> Any:
+                try:
+                    return await tool.execute(*given)
+                except asyncio.CancelledError as error:
+                    raised.append(error)
+                    raise
+
+            return SimpleNamespace(
+                name=tool.name, description=tool.description, parameters=tool.parameters, execute=execute
+            )
+
+        executor = module.Executor(SimpleNamespace(find=find, definitions=tools.definitions))
+
+        async def run(call: ToolCall, /, **given: Any) -> Any:
+            result = await executor(call, **given)
+            if raised:
+                raise raised.pop()
+            return result
+
+        return run
+
+    return {"Executor": make}
+
+
 EXECUTOR_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur(
         "forgets-the-id",
@@ -104,6 +141,13 @@ EXECUTOR_SABOTEURS: tuple[Saboteur, ...] = (
         "a tool never runs with arguments that are not whole",
         "绝不用不完整的参数执行工具",
         _runs_broken_arguments,
+    ),
+    Saboteur(
+        "lets-cancellations-out",
+        "test_failing_tool_that_cancels_itself",
+        "a CancelledError that a tool raises itself is a failure like any other",
+        "工具自己抛出的 CancelledError 与其他失败一样",
+        _lets_cancellations_out,
     ),
     _saboteur(
         "swallows-cancellation",
