@@ -53,7 +53,7 @@ async def test_the_first_request_leaves_soon(place: Place) -> None:
                 *(sys.executable, "-m", "antiphon", "-p", "hi"), env=place.environ, cwd=place.cwd, stdout=-3, stdin=-3
             )
             assert await child.wait() == 0
-    assert min(used) < 0.6
+    assert min(used) < 0.4
 
 
 async def test_version_and_help(place: Place) -> None:
