@@ -124,3 +124,9 @@ async def test_every_further_message_is_a_prompt_of_its_own(place: Place) -> Non
         assert len(server.seen) == 2
     assert done.text == "two\n"
     assert place.roles() == ["system", "user", "assistant", "user", "assistant"]
+
+
+async def test_standard_input_without_an_end_is_refused(place: Place) -> None:
+    done = await run(place, "-p", "hi", given=b"y" * (65 * 1024 * 1024))
+    assert (done.code, done.text) == (1, "")
+    assert "standard input is larger than 64 MiB" in done.err

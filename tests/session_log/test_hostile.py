@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -79,3 +80,11 @@ def test_random_bytes_are_refused_or_opened(tmp_path: Path, seed: int) -> None:
         with suppress(SessionError):
             store.open(path).close()
     store.listing()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    store = SessionStore(tmp_path, cwd="/proj", sources=counting_sources())
+    with pytest.raises(SessionError, match="no regular file"):
+        store.open(pipe, access="read")

@@ -12,14 +12,13 @@ from pathlib import Path
 from antiphon.errors import AntiphonError, ConfigurationError
 from antiphon.modes.arguments import Plan
 from antiphon.modes.json_mode import run_json
-from antiphon.modes.open_log import working_folder
 from antiphon.modes.output import Output, OutputFailed, is_terminal, stdin_is_terminal, take_over
 from antiphon.modes.person import person_at
 from antiphon.modes.print_mode import run_print
 from antiphon.modes.prompt_input import GivenPrompt, Pictures, check_file, prompts_of, read_stdin
 from antiphon.modes.signals import Goodbye
 from antiphon.modes.start import House, start
-from antiphon.resources.paths import home_dir
+from antiphon.resources.paths import home_dir, working_folder
 from antiphon.session.runtime import AgentSessionRuntime
 from antiphon.session_log.refusals import SessionWriteFailed
 

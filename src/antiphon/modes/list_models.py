@@ -10,7 +10,7 @@ from antiphon.modes.arguments import Plan
 from antiphon.modes.output import Output
 from antiphon.modes.tables import table
 from antiphon.providers.local.model import EMBEDDED
-from antiphon.resources.paths import places
+from antiphon.resources.paths import places, working_folder
 from antiphon.session.model_access import load_models
 
 HEAD = ("provider", "model", "context", "max-out", "thinking", "images")
@@ -18,7 +18,7 @@ HEAD = ("provider", "model", "context", "max-out", "thinking", "images")
 
 def list_models(plan: Plan, output: Output) -> int:
     """Print the models that match; gives the exit code."""
-    models = load_models(places(Path.cwd(), os.environ), os.environ)
+    models = load_models(places(Path(working_folder()), os.environ), os.environ)
     for diagnostic in models.diagnostics:
         output.warning(diagnostic.message)
     search = plan.list_models or ""

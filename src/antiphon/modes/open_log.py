@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from antiphon.errors import ConfigurationError
 from antiphon.modes.arguments import Plan
 from antiphon.modes.person import Person
@@ -76,15 +74,3 @@ def _reopened(places: SessionPlaces, found: FoundSession, person: Person | None)
         if person is not None and person.agrees(f"Its folder {gone.cwd} does not exist any more. Go on here?"):
             return store.resume(found.path, cwd=str(places.where.cwd))
         raise
-
-
-def working_folder() -> str:
-    """The current folder.
-
-    Raises:
-        ConfigurationError: it is gone.
-    """
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        raise ConfigurationError("the current folder does not exist any more; change to another one") from None

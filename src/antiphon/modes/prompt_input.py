@@ -25,7 +25,7 @@ from antiphon.tools.images import SNIFF_BYTES, image_type
 
 READ_BYTES = 1 << 20
 PATIENCE_SECONDS = 3.0
-MOST_FILE_BYTES = 64 * 1024 * 1024
+MOST_INPUT_BYTES = 64 * 1024 * 1024
 
 
 class GivenPrompt(Struct, frozen=True):
@@ -49,14 +49,21 @@ def read_stdin(waiting: Callable[[], None] | None = None) -> str:
     `waiting` is called once if nothing comes for some seconds: a person may wonder what we wait for.
 
     Raises:
-        ConfigurationError: it cannot be read.
+        ConfigurationError: it cannot be read, or does not end.
     """
     blocks: list[bytes] = []
+    left = MOST_INPUT_BYTES
     try:
         if waiting is not None and not select.select([0], [], [], PATIENCE_SECONDS)[0]:
             waiting()
         while block := os.read(0, READ_BYTES):
             blocks.append(block)
+            left -= len(block)
+            if left < 0:
+                raise ConfigurationError(
+                    f"standard input is larger than {MOST_INPUT_BYTES // 1024 // 1024} MiB; "
+                    "keep it in a file and let the agent look into that"
+                )
     except OSError as error:
         raise ConfigurationError(f"standard input cannot be read: {error.strerror or error}") from error
     return b"".join(blocks).decode("utf-8", "replace").removeprefix("\ufeff").strip()
@@ -89,9 +96,9 @@ def file_part(name: str, cwd: Path, home: Path, pictures: Pictures) -> GivenProm
     """
     path = cwd / expanded(name, home)
     with _reading(name), path.open("rb") as file:
-        data = file.read(MOST_FILE_BYTES + 1)
-    if len(data) > MOST_FILE_BYTES:
-        raise ConfigurationError(f"cannot read @{name}: it is larger than {MOST_FILE_BYTES // 1024 // 1024} MiB")
+        data = file.read(MOST_INPUT_BYTES + 1)
+    if len(data) > MOST_INPUT_BYTES:
+        raise ConfigurationError(f"cannot read @{name}: it is larger than {MOST_INPUT_BYTES // 1024 // 1024} MiB")
     if image_type(data[:SNIFF_BYTES]) is not None:
         return _picture(path, data, pictures)
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")

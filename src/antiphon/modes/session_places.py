@@ -123,5 +123,7 @@ def _file(places: SessionPlaces, wanted: str) -> FoundSession:
     path = places.where.cwd / expanded(wanted, places.where.home)
     if not path.exists():
         raise NoSuchSession(f"there is no session file {path}")
+    if not path.is_file():  # a pipe would be waited for, a device has no end
+        raise NoSuchSession(f"{path} is no regular file, so it is no session")
     header = Catalog(path.parent, LocalDisk()).header_of(path)
     return FoundSession(path, "" if header is None or header.cwd is UNSET else header.cwd, True)

@@ -14,6 +14,8 @@ from antiphon.core.wire import JsonObject
 
 _MILLION = 1_000_000
 
+MOST_TOKENS = 2**53 - 1
+
 
 def priced(usage: Usage, prices: Prices, multiplier: float = 1.0) -> Usage:
     """The usage with its cost at these prices; `multiplier` scales every part (service tiers).
@@ -88,7 +90,10 @@ def _number(value: Any) -> float | None:
 
 
 def count(value: Any) -> int:
-    """A token count from the wire: null, missing and nonsense are 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """A token count from the wire: null, missing and nonsense are 0.
+
+    Nonsense are negative ones, which would give a budget back, and those that no number of JavaScript holds.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(value)
+    return int(value) if 0 <= value <= MOST_TOKENS else 0

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from antiphon.errors import ConfigurationError
+
 CONFIG_DIR = ".antiphon"
 """Name of the folder in a project and in the home folder."""
 
@@ -90,3 +92,15 @@ def places(cwd: Path | str, environ: Mapping[str, str]) -> Places:
 def ancestors(cwd: Path) -> tuple[Path, ...]:
     """The folder and those above it, nearest first."""
     return (cwd, *cwd.parents)
+
+
+def working_folder() -> str:
+    """The current folder.
+
+    Raises:
+        ConfigurationError: it is gone.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise ConfigurationError("the current folder does not exist any more; change to another one") from None

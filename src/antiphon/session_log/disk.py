@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -92,7 +93,11 @@ class LocalDisk:
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
 
     def open(self, path: Path, *, write: bool) -> int:
-        return os.open(path, os.O_RDWR | os.O_APPEND if write else os.O_RDONLY)
+        fd = os.open(path, os.O_NONBLOCK | (os.O_RDWR | os.O_APPEND if write else os.O_RDONLY))
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)  # a pipe would be waited for, a device has no end
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -142,7 +147,10 @@ class LocalDisk:
         os.unlink(path)
 
     def make_folder(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:  # it is a file: not to be mistaken for a session that is there already
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 
 
 def replaced(disk: Disk, path: Path, blocks: Iterable[bytes], keep: Path | None, *, fresh: bool) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from antiphon.modes.commands.words import Words, read_words
 from antiphon.modes.output import Output, stdin_is_terminal
 from antiphon.modes.tables import table
 from antiphon.resources.credentials import Answer, ApiKey, store_credential
-from antiphon.resources.paths import Places, places
+from antiphon.resources.paths import Places, places, working_folder
 from antiphon.resources.secret_values import Unresolved, form_of
 from antiphon.session.model_access import FileModels, load_models
 
@@ -31,7 +31,7 @@ def run(words: Sequence[str], output: Output) -> int:
     given = read_words(_parser(), words, output)
     if given is None:
         return 0
-    where = places(Path.cwd(), os.environ)
+    where = places(Path(working_folder()), os.environ)
     models = load_models(where, os.environ)
     for diagnostic in models.diagnostics:
         output.warning(diagnostic.message)

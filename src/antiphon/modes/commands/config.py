@@ -19,7 +19,7 @@ from antiphon.modes.output import Output
 from antiphon.modes.tables import table
 from antiphon.resources.diagnostics import Finding
 from antiphon.resources.loading import Wishes, load_resources
-from antiphon.resources.paths import Places, places
+from antiphon.resources.paths import Places, places, working_folder
 from antiphon.resources.settings_keys import keys, schema
 from antiphon.resources.settings_writing import change_settings
 from antiphon.session.model_access import load_models
@@ -42,7 +42,7 @@ def run(words: Sequence[str], output: Output) -> int:
     given = read_words(_parser(), words, output)
     if given is None:
         return 0
-    code: int = given.do(places(Path.cwd(), os.environ), given, output)
+    code: int = given.do(places(Path(working_folder()), os.environ), given, output)
     return code
 
 

@@ -16,7 +16,7 @@ from antiphon.modes.commands.sessions import opened
 from antiphon.modes.commands.words import Words, read_words
 from antiphon.modes.output import Output
 from antiphon.modes.session_places import find_session, session_places
-from antiphon.resources.paths import places
+from antiphon.resources.paths import places, working_folder
 from antiphon.session_log.entries import CustomMessageEntry, Entry, MessageEntry
 from antiphon.session_log.projection import custom_message
 from antiphon.testing.replay import replay
@@ -27,7 +27,7 @@ def run(words: Sequence[str], output: Output) -> int:
     given = read_words(_parser(), words, output)
     if given is None:
         return 0
-    where = session_places(places(Path.cwd(), os.environ), os.environ, given.session_dir)
+    where = session_places(places(Path(working_folder()), os.environ), os.environ, given.session_dir)
     with opened(where, find_session(where, given.session)) as log:
         messages = recorded(log.path_entries())
     report = asyncio.run(replay(messages))

@@ -14,7 +14,7 @@ from antiphon.modes.commands.words import Words, read_words
 from antiphon.modes.output import Output, one_line
 from antiphon.modes.session_places import FoundSession, SessionPlaces, find_session, session_places
 from antiphon.modes.tables import cut, table
-from antiphon.resources.paths import places
+from antiphon.resources.paths import places, working_folder
 from antiphon.session_log.catalog import Row
 from antiphon.session_log.log import SessionLog
 from antiphon.session_log.port import Store
@@ -30,7 +30,7 @@ def run(words: Sequence[str], output: Output) -> int:
     given = read_words(_parser(), _flags_last(words), output)
     if given is None:
         return 0
-    where = session_places(places(Path.cwd(), os.environ), os.environ, given.session_dir)
+    where = session_places(places(Path(working_folder()), os.environ), os.environ, given.session_dir)
     code: int = given.do(where, given, output)
     return code
 

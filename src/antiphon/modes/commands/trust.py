@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antiphon.modes.commands.words import Words, read_words
 from antiphon.modes.output import Output
-from antiphon.resources.paths import Places, places
+from antiphon.resources.paths import Places, places, working_folder
 from antiphon.resources.settings_layers import read_layers
 from antiphon.resources.trust import TrustDecision, decide, read_trust, save_decision
 
@@ -18,7 +18,7 @@ def run(words: Sequence[str], output: Output) -> int:
     given = read_words(_parser(), words, output)
     if given is None:
         return 0
-    where = places(Path(given.path).absolute() if given.path else Path.cwd(), os.environ)
+    where = places(Path(given.path).absolute() if given.path else Path(working_folder()), os.environ)
     if given.answer != "show":
         save_decision(where, {"yes": True, "no": False, "forget": None}[given.answer], parent=given.parent)
     decision = decision_about(where)
