@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, final
 
 from antiphon.core.calls import SkipReason, ToolResult
@@ -32,10 +32,15 @@ def level_of(answer: AssistantMessage | None) -> ThinkingLevel:
     return found[0] if found else "off"
 
 
+def behind(record: Sequence[Message], at: int) -> Iterator[Message]:
+    """The messages from this place on. Nothing is copied: a record may be long, and most look at its next part only."""
+    return (record[place] for place in range(at, len(record)))
+
+
 def results_behind(record: Sequence[Message], at: int) -> list[ToolResultMessage]:
     """The results of the answer that ends at this place."""
     found: list[ToolResultMessage] = []
-    for message in record[at:]:
+    for message in behind(record, at):
         if not isinstance(message, ToolResultMessage):
             break
         found.append(message)

@@ -23,6 +23,7 @@ from antiphon.core.model import Model
 from antiphon.core.policy import DEFAULT, Policy
 from antiphon.core.ports import AbortSignal, ModelRequest
 from antiphon.core.response_events import ResponseEvent
+from antiphon.core.system_state import SystemState
 from antiphon.core.trace import check_trace
 from antiphon.core.transcript import Transcript
 from antiphon.core.wire import JsonObject, encode
@@ -34,6 +35,7 @@ from antiphon.testing.recorded import (
     RecordedTool,
     StandingClock,
     answered,
+    behind,
     level_of,
     model_of,
     results_behind,
@@ -114,11 +116,12 @@ class _Player:
         self.difference: Difference | None = None
         self._events: list[AgentEvent] = []
         self._given: list[ToolResultMessage] = []
+        self._system, self._system_at = SystemState(), 0
 
     @property
     def has_answers(self) -> bool:
         """Is there an answer still to come?"""
-        return any(isinstance(message, AssistantMessage) for message in self.record[self.at :])
+        return any(isinstance(message, AssistantMessage) for message in behind(self.record, self.at))
 
     # -- one run
 
@@ -152,12 +155,21 @@ class _Player:
         said = list(self.record[: self.at])
         while said and isinstance(said[-1], AssistantMessage):
             said.pop()
-        return Context(messages=said, tools=self._tools([*said, *prompts]))
+        return Context(messages=said, tools=self._tools(self._system_here(), prompts))
+
+    def _system_here(self) -> SystemState:
+        """Prompt and tools in force at this place of the record. It only goes forward, so each message is read once."""
+        for place in range(self._system_at, self.at):
+            message = self.record[place]
+            if isinstance(message, SystemMessage):
+                self._system = self._system.apply(message)
+        self._system_at = self.at
+        return self._system
 
     def _next_said(self) -> list[Message]:
         """What people and hosts say next in the record: everything up to the next answer."""
         found: list[Message] = []
-        for message in self.record[self.at :]:
+        for message in behind(self.record, self.at):
             if isinstance(message, AssistantMessage | ToolResultMessage):
                 break
             found.append(message)
@@ -177,11 +189,11 @@ class _Player:
 
     def _prepare_next_turn(self, turn: Turn, _signal: AbortSignal) -> NextTurn:
         patches, _ = self._split_said()
-        said = [*turn.context.messages, *patches]
-        return NextTurn(messages=patches, context=Context(turn.context.messages, self._tools(said)))
+        said = turn.context.messages
+        return NextTurn(messages=patches, context=Context(said, self._tools(_system_of(said), patches)))
 
     def _model(self) -> Model:
-        answer = next((m for m in self.record[self.at :] if isinstance(m, AssistantMessage)), None)
+        answer = next((m for m in behind(self.record, self.at) if isinstance(m, AssistantMessage)), None)
         return model_of(answer)
 
     # -- the world
@@ -197,9 +209,12 @@ class _Player:
             self.differs("the loop asks the model", message, None)
         return None
 
-    def _tools(self, said: Sequence[Message]) -> list[RecordedTool]:
+    def _tools(self, system: SystemState, said: Sequence[Message] = ()) -> list[RecordedTool]:
         """The tools in force behind these messages, with what they gave."""
-        return [RecordedTool(tool, self.result_of) for tool in Transcript(said).system.tools]
+        for message in said:
+            if isinstance(message, SystemMessage):
+                system = system.apply(message)
+        return [RecordedTool(tool, self.result_of) for tool in system.tools]
 
     def result_of(self, call_id: str) -> ToolResultMessage | None:
         """What the call gave then: among the results of this answer, for another one may have used the same id."""
@@ -219,7 +234,7 @@ class _Player:
         """Model and level of the answer that comes next: answers name them. And the tools of the moment."""
         message = self.record[self.at] if self.at < len(self.record) else None
         answer = message if isinstance(message, AssistantMessage) else None
-        context = Context(info.context.messages, self._tools(info.context.messages))
+        context = Context(info.context.messages, self._tools(_system_of(info.context.messages)))
         return RequestUpdate(context=context, model=model_of(answer), thinking_level=level_of(answer))
 
     def _finish_turn(self, turn: Turn, _signal: AbortSignal) -> Any:
@@ -277,3 +292,8 @@ def _unlike(recorded: JsonObject, played: JsonObject) -> str | None:
     names = sorted((recorded.keys() | played.keys()) - uncompared)
     unlike = [name for name in names if recorded.get(name, UNSET) != played.get(name, UNSET)]
     return f"{', '.join(unlike)} of the {recorded.get('role')} message" if unlike else None
+
+
+def _system_of(said: Sequence[Message]) -> SystemState:
+    """Prompt and tools in force behind these messages. A transcript knows; nothing is read again."""
+    return (said if isinstance(said, Transcript) else Transcript(said)).system
