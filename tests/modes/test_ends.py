@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
+import struct
+import termios
 from contextlib import suppress
 from pathlib import Path
 
@@ -106,7 +109,7 @@ async def test_a_slow_reader_slows_the_run(place: Place) -> None:
     ):
         os.close(writing)
         await until(lambda: bool(server.seen))
-        await asyncio.sleep(0.5)
+        await until(lambda: _waiting_in(reading) >= PIPE_BYTES)
         assert len(server.seen) == 1
         await asyncio.to_thread(_read_all, reading)
         assert (await child.done()).code == 0
@@ -143,6 +146,14 @@ async def test_an_endless_answer_waits_for_its_reader(place: Place, mode: str) -
         child.send(signal.SIGTERM)
         assert (await child.done(10)).code == 143
     os.close(reading)
+
+
+PIPE_BYTES = 60_000
+"""So much at least lies in a pipe into which nothing more goes."""
+
+
+def _waiting_in(reading: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(reading, termios.FIONREAD, b"\0" * 4))[0])
 
 
 async def standstill(flood: Flood) -> int:

@@ -208,9 +208,6 @@ class NestedCalls:
 
     # -- records --------------------------------------------------------------------------------------------------
 
-    def has_record(self, caller: str) -> bool:
-        return caller in self._records
-
     def usage(self, caller: str) -> Usage | None:
         """What the calls of a finished call have used, to be added to its result; asked once."""
         record = self._records.get(caller)

@@ -29,11 +29,6 @@ class Recorder:
         self._unwritten: list[Message] = []
         self.withheld: Callable[[Message], bool] = _nothing_withheld
 
-    @property
-    def is_behind(self) -> bool:
-        """Is there something that could not be written so far?"""
-        return bool(self._unwritten)
-
     def record(self, message: Message) -> str | None:
         """Store a message; the id of its entry, or nothing for one that is not stored.
 

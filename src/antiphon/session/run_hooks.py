@@ -26,7 +26,7 @@ from antiphon.core.hooks import (
     TurnDecision,
     position_of,
 )
-from antiphon.core.messages import AssistantMessage, HostMessage, Message, SystemMessage
+from antiphon.core.messages import AssistantMessage, Message, SystemMessage
 from antiphon.core.ports import AbortSignal
 from antiphon.core.transcript import Transcript
 from antiphon.loop.arguments import ArgumentsRefused, check_arguments
@@ -282,8 +282,3 @@ def _never_held_up(_call: BeforeToolCall) -> bool:
 
 def _no_override(_call: AfterToolCall) -> AfterOverride | None:
     return None
-
-
-def is_note(message: Message) -> bool:
-    """Is this a message of an extension?"""
-    return type(message) is HostMessage and message.role == "custom"
